@@ -146,8 +146,7 @@ class ModelClient(Generic[K]):
         """See `ChatModel.chat`. What the model or its server cannot do is left out, with a `Degraded`."""
         known = await self._look(model)
         body, notes = self._request(known, messages, tools=tools, think=think, options=options)
-        is_free = format is not None or think  # a server takes one grammar, and thoughts begin like a call
-        words = self._in_words(known) if in_words and not is_free else {}
+        words = self._in_words(known, think=think) if in_words and format is None else {}  # a server takes one grammar
         wishes = {"form": self._form(format), "progress": self._progress(known), "words": words}
         optional = OptionalFields(self._refused[model], logprobs=logprobs, **wishes)
         for note in (*notes, *optional.notes):
@@ -236,8 +235,10 @@ class ModelClient(Generic[K]):
         """The fields that ask for the progress of reading the prompt, where the server knows them."""
         return {}
 
-    def _in_words(self, known: K) -> Json:
-        """The fields that keep the model from writing a call, where the server knows such."""
+    def _in_words(self, known: K, *, think: bool) -> Json:
+        """The fields that keep the model from writing a call, where the server knows such; none for one that thinks,
+        since its thoughts begin like a call.
+        """
         return {}
 
     @abstractmethod

@@ -663,8 +663,10 @@ class OpenAIModel(ModelClient[Known]):
     def _progress(self, known: Known) -> Json:
         return known.dialect.progress
 
-    def _in_words(self, known: Known) -> Json:
-        return known.dialect.in_words
+    def _in_words(self, known: Known, *, think: bool) -> Json:
+        capabilities = known.info.capabilities
+        thinks = think and (not capabilities or "thinking" in capabilities)
+        return {} if thinks else known.dialect.in_words
 
     def _answer(self, model: str, content_type: str) -> AnswerStream:
         return OpenAIStream(model, self._errors, content_type)

@@ -37,7 +37,7 @@ from local.generator.config import GeneratorConfig
 from local.generator.context import Attached, Exchange, PromptParts, Summary, TokenMeter, size_of
 from local.generator.hints import LONGEST, hint
 from local.generator.history import PriorContext
-from local.generator.known_facts import FactLines, FactsCache, recalled_item, shortened
+from local.generator.known_facts import START_SECONDS, FactLines, FactsCache, recalled_item, shortened
 from local.generator.short_schemas import TABLE
 from local.generator.steps import NOT_TOLD, TurnInput
 from local.memory.messages import OWNER, RecalledEngram
@@ -586,7 +586,7 @@ class PromptBuilder:
         recalling = asyncio.create_task(self._recalled(asked, past)) if is_known else None
         await self._known.sizes.ask(model)
         is_guided = self._settings.guides(self._known.sizes.parameters(model))
-        hinting = asyncio.create_task(self._hint(asked.query, options)) if is_guided and is_ours else None
+        hinting = asyncio.create_task(self._hint(asked.query, options, user_id)) if is_guided and is_ours else None
         try:
             attached = await self._files.read(asked.attachments, asked.query, model)
             if attached.images:
@@ -653,11 +653,13 @@ class PromptBuilder:
         said = {str(each.get("content") or "").strip() for each in past.history}
         return tuple(hit for hit in hits if hit.query.strip() not in said)[:most]
 
-    async def _hint(self, question: str, options: AnswerOptions | None) -> str:
+    async def _hint(self, question: str, options: AnswerOptions | None, user_id: str | None) -> str:
         """The line behind a question: see `hint`."""
         tools = {name for name in self._known.offered() if options is None or options.offers(name)}
         if not tools or not question.strip() or (options is not None and options.functions):
             return ""
+        if self._facts.are_missing(user_id):
+            await self._facts.memory_within(START_SECONDS)
         lives = self._facts.memory_lives and len(question) <= LONGEST
         return hint(question, await self._kinds(question) if lives else {}, tools & set(TABLE[SMALL]))
 

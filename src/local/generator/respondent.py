@@ -161,6 +161,7 @@ class WarmUp:
 
 
 MEMORY_SECONDS = 60.0  # for the memory to start, and to learn from its examples
+LEARNING_SECONDS = 10.0  # that a question waits for this at most
 YOUNG_SECONDS = 3.0  # of a process, in which its first turns wait for the tools that there were before it
 
 
@@ -224,7 +225,7 @@ class Respondent(Participant):
             self._known,
             self._recalls.of,
             lambda: self._default.name,
-            lambda question: ask_kinds(self.bus, question),
+            self._kinds_of,
         )
         self._learning: asyncio.Task[None] | None = None
         self._side_effects: dict[str, SideEffectPolicy] = {}  # of turns that may not make every call, by query_id
@@ -488,6 +489,14 @@ class Respondent(Participant):
         """Have the memory learn from its examples what questions ask for, before the first question comes."""
         if await self._facts.memory_within(MEMORY_SECONDS):
             await ask_kinds(self.bus, "Hello!", MEMORY_SECONDS)
+
+    async def _kinds_of(self, question: str) -> Mapping[str, float]:
+        """Return what a question asks for. The first ones wait until the memory has learned it: without the line a
+        small model would answer them badly, and in more time.
+        """
+        if self._learning is not None:
+            await asyncio.wait({self._learning}, timeout=LEARNING_SECONDS)
+        return await ask_kinds(self.bus, question)
 
     def _dead(self, envelope: Envelope, kind: str, message: str) -> BusDead:
         error = ErrorInfo(kind=kind, message=message)

@@ -407,6 +407,7 @@ NOT_DONE = "That was not done. Say so in words: {query}"
 FAILED = "That did not work. Correct the call, or say in words what did not work: {query}"
 IN_WORDS = "Answer in words, with what you have: {query}"
 CALL_NOW = "Call {tool} now."
+_TELLS = frozenset({"fact", "recalled", "earlier", "file"})  # kinds of content in the block with words of the user's
 _LET_CALL = tuple(text.partition("{")[0] for text in (FROM_RESULT, CALL_NOW, FAILED))  # the others want words
 SEARCH, FETCH = "web_search", "web_fetch"
 _WANTS_PAGE = re.compile(r"\b(?:pages?|web ?sites?|sites?|articles?|links?|top result|summari[sz]e|read)\b", re.I)
@@ -788,7 +789,7 @@ class Turn:
     def _after_model(self, step: ModelStep) -> NextStep:
         if step.calls and not client_calls(step.calls, self.question):
             return NextStep.CALL_TOOLS
-        if self.is_guided and (tool := self._announced(step)):
+        if self.is_guided and (tool := self._left_uncalled(step)):
             self.steps.append(NudgeStep(text=CALL_NOW.format(tool=tool)))
             return NextStep.CALL_MODEL
         if not step.is_empty:
@@ -805,13 +806,17 @@ class Turn:
             self.steps.append(NudgeStep(text=SAY_SOMETHING))
         return NextStep.CALL_MODEL
 
-    def _announced(self, step: ModelStep) -> str:
-        """The tool that the first message only talks about, though the line behind the question says to call it; empty
-        if there is none. Small models write "I would call web_search" [m].
+    def _left_uncalled(self, step: ModelStep) -> str:
+        """The tool that the line behind the question says to call, and that the first message only talks about, or that
+        is the memory, where the prompt has nothing of the user's: what the message says then is invented. Empty if
+        there is none. Small models write "I would call web_search" [m].
         """
-        tool = tool_in(hint_in(self._beginning.context.items))
-        is_first = self.steps == [step]
-        return tool if is_first and not step.calls and tool and tool in step.content else ""
+        begun = self._beginning
+        tool = tool_in(hint_in(begun.context.items))
+        if not tool or step.calls or step.is_empty or self.steps != [step]:
+            return ""
+        is_told = bool(begun.exchanges or begun.summary or _TELLS.intersection(x.kind for x in begun.context.items))
+        return tool if tool in step.content or (tool == RECALL and not is_told) else ""
 
     @property
     def last_calls(self) -> tuple[PlannedCall, ...]:

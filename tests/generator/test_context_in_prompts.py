@@ -257,6 +257,7 @@ async def test_the_last_line_of_a_guided_model_s_question_says_what_to_do_and_st
     memory.kinds = {}
     assert await ask("And of Italy?", "q2") == "And of Italy?"
     assert first in [each["content"] for each in stage.model.asked[-1].sent]
+    assert [each.in_words for each in stage.model.asked] == [True, False]
 
 
 async def test_a_model_of_unknown_size_is_not_guided(serve: Any, ask: Any, memory: Memory, stage: Any) -> None:

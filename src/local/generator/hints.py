@@ -1,8 +1,9 @@
 """The line behind a small model's question: that it is to be answered, or which tool is to be called. No I/O.
 
 Small models follow what stands last in a prompt: with this line a model of 1.5 billion parameters answered 28 of 30
-plain questions and called the right tool for 19 of 20 others, without it 25 and 10 [m]. A wrong line is worse than
-none, so there is none unless one kind of question is ahead of all others.
+plain questions and called the right tool for 19 of 20 others, without it 25 and 10 [m]. A model of half a billion calls
+tools because a line names them: "Answer in words" names none [m]. A wrong line is worse than none, so there is none
+unless one kind of question is ahead of all others.
 """
 
 from __future__ import annotations

@@ -226,7 +226,7 @@ def as_order(line: str) -> str:
     return f"The user's {slot}: {value}. Never suggest anything that goes against this.{notes}"
 
 
-async def ask_kinds(bus: Bus, question: str, seconds: float = RECALL_SECONDS) -> Mapping[str, float]:
+async def ask_kinds(bus: Bus, question: str, seconds: float) -> Mapping[str, float]:
     """Return the memory's scores of what a question asks for; none if it does not answer in time."""
     try:
         result = await bus.request(MemoryRequest(verb="kinds", query=question), MemoryResult, seconds, Trace(new_id()))

@@ -162,6 +162,7 @@ class WarmUp:
 
 MEMORY_SECONDS = 60.0  # for the memory to start, and to learn from its examples
 LEARNING_SECONDS = 10.0  # that a question waits for this at most
+KINDS_SECONDS = 1.0  # that a small model's question waits to be told what it asks for
 YOUNG_SECONDS = 3.0  # of a process, in which its first turns wait for the tools that there were before it
 
 
@@ -496,7 +497,7 @@ class Respondent(Participant):
         """
         if self._learning is not None:
             await asyncio.wait({self._learning}, timeout=LEARNING_SECONDS)
-        return await ask_kinds(self.bus, question)
+        return await ask_kinds(self.bus, question, KINDS_SECONDS)
 
     def _dead(self, envelope: Envelope, kind: str, message: str) -> BusDead:
         error = ErrorInfo(kind=kind, message=message)

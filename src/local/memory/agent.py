@@ -184,9 +184,10 @@ class EmbeddingChoice:
     again twice. `problem` reports the wait.
     """
 
-    def __init__(self, model: ChatModel, name: str, leases: Leases, *, is_served: bool) -> None:
-        """`is_served` is False where the server's vectors mean nothing."""
+    def __init__(self, model: ChatModel, name: str, leases: Leases, *, is_served: bool, chats: bool = False) -> None:
+        """`is_served` is False where the server's vectors mean nothing; `chats`: the model is the one that answers."""
         self._model, self._name, self._leases, self._is_served = model, name, leases, is_served
+        self._chats = chats
         self._chosen: Embedder | None = None
         self.problem = ""
 
@@ -214,6 +215,8 @@ class EmbeddingChoice:
         if not self._is_served:
             return MiniLmEmbedder()
         try:
+            if self._chats:  # which is in memory anyway; most such servers refuse at once, whoever is asking
+                await ServedEmbedder.connect(self._model.embed, self._name)
             return await ServedEmbedder.connect(self._model.embed, self._name, in_background=self._in_background)
         except ModelError as error:
             if error.kind != "model_missing" and await engrams.embedded_by() == self._name:
@@ -487,7 +490,8 @@ class MemoryAgent(Participant):
         leases = Leases(routing.locate)
         is_served = resources.model_backend != "stand_in"
         embed = routing.first("embed", config.embedding_model)
-        embedding = EmbeddingChoice(model, embed, leases, is_served=is_served)
+        chats = embed == routing.first("chat", resources.chat_model)
+        embedding = EmbeddingChoice(model, embed, leases, is_served=is_served, chats=chats)
         name = routing.first("fast", config.model or routing.first("chat", resources.chat_model))
         config = config.model_copy(update={"num_ctx": config.num_ctx or resources.chat_num_ctx})
         # It goes by any model's name, but users shall know it.

@@ -34,7 +34,7 @@ function asked(turn) {
 
 function hints(turn) {
   const hint = turn.context?.hint;
-  return hint ? [{ key: "hint", at: 0, kind: "other", text: "The model is small, so the last line of its prompt said what to do.", more: hint }] : [];
+  return hint ? [{ key: "hint", at: 0, kind: "other", text: "The model is small, so the last line of its prompt said what to do; where that is to answer, llama.cpp lets it write no call.", more: hint }] : [];
 }
 
 function waits(trace, after) {

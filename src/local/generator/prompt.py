@@ -28,17 +28,17 @@ from local.bus.messages import (
     ToolSchema,
     with_settings,
 )
-from local.bus.vocabulary import Category, Safety
+from local.bus.vocabulary import CLARIFICATION, NON_INTERACTIVE, Category, Safety
 from local.core.attachments import Attachment, AttachmentStore
 from local.core.errors import AttachmentMissing, LocalError
 from local.core.excerpts import excerpt
 from local.core.owner_texts import SourcedText, StandingTextFiles, StandingTexts
 from local.generator.config import GeneratorConfig
 from local.generator.context import Attached, Exchange, PromptParts, Summary, TokenMeter, size_of
-from local.generator.hints import LONGEST, hint
+from local.generator.hints import CALL, LONGEST, hint
 from local.generator.history import PriorContext
 from local.generator.known_facts import START_SECONDS, FactLines, FactsCache, recalled_item, shortened
-from local.generator.short_schemas import TABLE
+from local.generator.short_schemas import TABLE, wants_questions
 from local.generator.steps import NOT_TOLD, TurnInput
 from local.memory.messages import OWNER, RecalledEngram
 from local.models.chat import ChatModel, Json
@@ -658,6 +658,10 @@ class PromptBuilder:
         tools = {name for name in self._known.offered() if options is None or options.offers(name)}
         if not tools or not question.strip() or (options is not None and options.functions):
             return ""
+        if wants_questions(question):
+            mode = (options.mode if options is not None else None) or self._known.mode()
+            is_there = self._respondent_id == MAIN_RESPONDENT and mode not in ("", NON_INTERACTIVE)
+            return CALL.format(tool=CLARIFICATION) if is_there else ""
         if self._facts.are_missing(user_id):
             await self._facts.memory_within(START_SECONDS)
         lives = self._facts.memory_lives and len(question) <= LONGEST

@@ -162,6 +162,7 @@ class WarmUp:
 
 MEMORY_SECONDS = 60.0  # for the memory to start, and to learn from its examples
 LEARNING_SECONDS = 10.0  # that a question waits for this at most
+LEARNING_TRIES = 50
 KINDS_SECONDS = 1.0  # that a small model's question waits to be told what it asks for
 YOUNG_SECONDS = 3.0  # of a process, in which its first turns wait for the tools that there were before it
 
@@ -482,21 +483,30 @@ class Respondent(Participant):
 
     def _learn_model(self, info: ModelInfo) -> None:
         self._sizes.learn(self._default.name, info)
-        if self._settings.guides(info.parameters) and self._learning is None:
-            self._learning = asyncio.create_task(self._learn_kinds(), name="learn what questions ask for")
+        if self._settings.guides(info.parameters):
+            self._learning = self._learning or self._learn()
         self._fitter.of(self._default.name).window.learn(info, self._settings.num_ctx)
 
+    def _learn(self) -> asyncio.Task[None]:
+        return asyncio.create_task(self._learn_kinds(), name="learn what questions ask for")
+
     async def _learn_kinds(self) -> None:
-        """Have the memory learn from its examples what questions ask for, before the first question comes."""
-        if await self._facts.memory_within(MEMORY_SECONDS):
-            await ask_kinds(self.bus, "Hello!", MEMORY_SECONDS)
+        """Have the memory learn from its examples what questions ask for, before the first question comes. It cannot
+        before it has chosen its embedding model.
+        """
+        if not await self._facts.memory_within(MEMORY_SECONDS):
+            return
+        for _ in range(LEARNING_TRIES):
+            if await ask_kinds(self.bus, "Hello!", MEMORY_SECONDS):
+                return
+            await asyncio.sleep(LEARNING_SECONDS / LEARNING_TRIES)
 
     async def _kinds_of(self, question: str) -> Mapping[str, float]:
         """Return what a question asks for. The first ones wait until the memory has learned it: without the line a
         small model would answer them badly, and in more time.
         """
-        if self._learning is not None:
-            await asyncio.wait({self._learning}, timeout=LEARNING_SECONDS)
+        self._learning = self._learning or self._learn()
+        await asyncio.wait({self._learning}, timeout=LEARNING_SECONDS)
         return await ask_kinds(self.bus, question, KINDS_SECONDS)
 
     def _dead(self, envelope: Envelope, kind: str, message: str) -> BusDead:

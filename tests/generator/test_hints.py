@@ -38,6 +38,11 @@ def test_an_address_asks_for_its_page_even_without_a_memory(address: str) -> Non
     assert hint(f"What does {address} say?", {}, TOOLS) == CALL.format(tool="web_fetch")
 
 
+@pytest.mark.parametrize("words", ["Summarise the top result for: knots", "Search the web for knots."])
+def test_words_for_a_search_ask_for_one_even_without_a_memory(words: str) -> None:
+    assert hint(words, {}, TOOLS) == CALL.format(tool="web_search")
+
+
 def test_a_file_name_decides_for_a_tool_of_files_and_the_scores_for_which() -> None:
     scores = {**kinds(write_file=0.25), "": 0.3}
     assert hint("Put it into notes.md.", scores, TOOLS) == CALL.format(tool="write_file")

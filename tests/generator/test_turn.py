@@ -15,7 +15,7 @@ from local.generator.builtin_tools import READ_RESULT_SCHEMA
 from local.generator.config import GeneratorConfig
 from local.generator.context import Limits, TokenMeter
 from local.generator.fitting import plan
-from local.generator.hints import ANSWER, CALL
+from local.generator.hints import ANSWER, CALL, tool_in
 from local.generator.steps import (
     READ_RESULT,
     CallTimer,
@@ -426,11 +426,11 @@ def test_a_guided_model_s_silence_after_a_call_is_met_with_the_question_at_once(
 
 
 def hinted(hint: str) -> Turn:
-    """A guided turn with this line behind its question."""
+    """A guided turn, the first of its conversation, with this line behind its question."""
     made = begun()
     made.is_guided = True
     item = ContextItem(kind="hint", key="q1", text=hint)
-    made.begin_with(replace(made.parts(()), context=Context((item,))))
+    made.begin_with(replace(made.parts(()), exchanges=(), context=Context((item,))))
     return made
 
 
@@ -440,16 +440,25 @@ def hinted(hint: str) -> Turn:
         ("(Call search for this.)", "To find that, I would call search with the query x.", True),
         ("(Call search for this.)", "It is six.", False),
         (ANSWER, "One can search for it.", False),
+        ("(Call search_memory for this.)", "You drive a Toyota.", True),
     ],
 )
-def test_a_guided_model_that_only_talks_about_the_call_is_told_once_to_make_it(
+def test_a_guided_model_that_only_talks_about_the_call_or_invents_a_memory_is_told_once_to_make_it(
     hint: str, content: str, nudged: bool
 ) -> None:
     made = hinted(hint)
     assert (say(made, ContentDelta(content)) is NextStep.CALL_MODEL) is nudged
     if nudged:
-        assert asked(made)[-1]["content"] == CALL_NOW.format(tool="search")
+        assert asked(made)[-1]["content"] == CALL_NOW.format(tool=tool_in(hint))
         assert say(made, ContentDelta(content)) is NextStep.PUBLISH
+
+
+def test_a_guided_model_that_answers_from_a_recalled_exchange_need_not_search() -> None:
+    made = hinted("(Call search_memory for this.)")
+    recalled = ContextItem(kind="recalled", key="e1", text="My car is a Fiat.")
+    items = (*made.parts(()).context.items, recalled)
+    made.begin_with(replace(made.parts(()), context=Context(items)))
+    assert say(made, ContentDelta("A Fiat.")) is NextStep.PUBLISH
 
 
 @pytest.mark.parametrize(("hint", "wants"), [(ANSWER, True), (CALL.format(tool="search"), False), ("", False)])

@@ -21,6 +21,10 @@ _ADDRESS = re.compile(r"https?://\S|\bwww\.\S|\b(?:[\w-]+\.)+(?:com|org|net|info
 _FILE = re.compile(
     r"[\w-]+\.(?:txt|md|csv|tsv|json|ya?ml|toml|ini|cfg|log|pdf|docx?|xlsx?|html?|xml|py|js|ts|c|h|cpp|rs|go|java|sh|sql)\b"
 )
+_SEARCH = re.compile(
+    r"\b(?:top|first|best) (?:search )?(?:results?|hits?)\b|\bsearch results?\b|\bsearch (?:the )?(?:web|internet)\b",
+    re.I,
+)
 OF_ADDRESS, OF_FILE = 0.6, 0.3  # added to the scores of the tools that such a name is for
 
 
@@ -39,6 +43,8 @@ def hint(question: str, kinds: Mapping[str, float], tools: Collection[str]) -> s
     scores = dict(kinds)
     if _ADDRESS.search(question):
         scores["web_fetch"] = scores.get("web_fetch", 0.0) + OF_ADDRESS
+    elif _SEARCH.search(question):
+        scores["web_search"] = scores.get("web_search", 0.0) + OF_ADDRESS
     elif _FILE.search(question):
         scores |= {tool: scores.get(tool, 0.0) + OF_FILE for tool in FILE_TOOLS}
     best, *others = sorted(scores, key=scores.__getitem__, reverse=True) or [""]

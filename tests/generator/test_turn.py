@@ -405,9 +405,12 @@ def test_behind_a_search_a_guided_model_that_is_asked_for_a_page_is_told_its_add
 
 
 def test_a_guided_model_s_equal_call_is_not_made_again_and_ends_the_calls() -> None:
+    first = asked(remembered("France", is_small=True, is_guided=True, **FOUND))
     made = remembered("France", "France", is_small=True, is_guided=True, **FOUND)
     kinds = [record.error.kind if record.error else "" for record in made.records]
     assert kinds == ["", "repeated_call"] and not made.offers_tools
+    assert asked(made) == first and made.wants_words
+    assert say(made, ToolCall("search_memory", {"query": "France"})) is NextStep.CALL_MODEL
     assert asked(made)[-1]["content"] == IN_WORDS.format(query="What is it?")
 
 

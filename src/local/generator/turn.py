@@ -547,16 +547,24 @@ class Turn:
 
     def _guided_steps(self) -> list[Json]:
         """Return the messages since the question, with a line behind each round of results. The lines of earlier
-        rounds stay, so that the prompt only grows; only calls that led nowhere go, where the model insists on them.
+        rounds stay, so that the prompt only grows.
         """
         messages, query = list[Json](), self.question.query
-        for step in () if self._asks_anew else self.steps:
+        for step in self._shown_steps():
             messages += step.as_messages()
             if isinstance(step, ToolStep):
                 may_fetch = self.listed is not None and FETCH in self.listed
                 line = closing_line(step.records, query, may_fetch=may_fetch)
                 messages.append({"role": "user", "content": line})
         return messages
+
+    def _shown_steps(self) -> Sequence[Step]:
+        """Return the steps in the prompt: without a call that was only repeated, and without calls that led nowhere,
+        where the model insists on them. A model that reads its own calls repeats them.
+        """
+        if self._asks_anew:
+            return ()
+        return self.steps[:-2] if self._has_repeated and isinstance(self.steps[-1], ToolStep) else self.steps
 
     @property
     def _insists(self) -> bool:

@@ -399,6 +399,7 @@ SAY_SOMETHING = "Your last message was empty. Answer the question in plain text.
 
 # The line that a guided model reads behind each round of results: small models follow what stands last [m].
 FROM_RESULT = "Answer in words, from this result: {query}"
+FROM_SEARCH = "Answer in a sentence, from this result, and say its title and URL: {query}"
 READ_PAGE = "Call web_fetch with {link}, then answer: {query}"
 NOT_REMEMBERED = "This is not remembered. Say so in words: {query}"
 NOT_ALLOWED = "The user did not allow it, so it was not done. Say so in words: {query}"
@@ -408,7 +409,9 @@ FAILED = "That did not work. Correct the call, or say in words what did not work
 IN_WORDS = "Answer in words, with what you have: {query}"
 CALL_NOW = "Call {tool} now."
 _TELLS = frozenset({"fact", "recalled", "earlier", "file"})  # kinds of content in the block with words of the user's
-_LET_CALL = tuple(text.partition("{")[0] for text in (FROM_RESULT, CALL_NOW, FAILED))  # the others want words
+_LET_CALL = tuple(
+    text.partition("{")[0] for text in (FROM_RESULT, FROM_SEARCH, CALL_NOW, FAILED)
+)  # the others want words
 SEARCH, FETCH = "web_search", "web_fetch"
 _WANTS_PAGE = re.compile(r"\b(?:pages?|web ?sites?|sites?|articles?|links?|top result|summari[sz]e|read)\b", re.I)
 _PLAIN_LINK = re.compile(r"https?://[\w.:/?=&%~+-]{1,200}", re.ASCII)
@@ -433,7 +436,7 @@ def closing_line(records: Sequence[ToolCallRecord], query: str, *, may_fetch: bo
     elif kinds == {REPEATED}:
         text = IN_WORDS
     elif not all(map(_brought_nothing, records)):
-        text = FROM_RESULT
+        text = FROM_SEARCH if any(record.tool == SEARCH for record in records) else FROM_RESULT
     else:
         text = NOT_REMEMBERED if kinds == {""} else FAILED
     return _asking(text, query)

@@ -123,3 +123,18 @@ async def test_the_embedder_is_asked_when_nobody_has_asked_for_a_while(
     unasked._look()  # as the loop does when it is time
     await engrams.settled()
     assert any("zebras" in text for text in embedder.texts)
+
+
+async def test_a_model_that_only_answers_questions_is_not_waited_for_until_nobody_asks(
+    model: EmbeddingModel, engrams: EngramService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.problem = ModelError("no embeddings here", kind="unsupported")
+    leases = Leases()
+
+    async def never(*_: Any) -> Any:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(leases, "in_background", never)
+    choice = EmbeddingChoice(model, NAME, leases, is_served=True, chats=True)
+    await asyncio.wait_for(choice.run(engrams), SECONDS)
+    assert (await engrams.status()).model == BUNDLED

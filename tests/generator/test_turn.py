@@ -445,6 +445,7 @@ def hinted(hint: str) -> Turn:
         ("(Call search for this.)", "It is six.", False),
         (ANSWER, "One can search for it.", False),
         ("(Call search_memory for this.)", "You drive a Toyota.", True),
+        ("(Call web_search for this.)", "I would need the web search function.", True),
     ],
 )
 def test_a_guided_model_that_only_talks_about_the_call_or_invents_a_memory_is_told_once_to_make_it(

@@ -827,7 +827,8 @@ class Turn:
         if not tool or step.calls or step.is_empty or self.steps != [step]:
             return ""
         is_told = bool(begun.exchanges or begun.summary or _TELLS.intersection(x.kind for x in begun.context.items))
-        return tool if tool in step.content or (tool == RECALL and not is_told) else ""
+        is_named = tool in step.content.replace(" ", "_")  # "the web search function"
+        return tool if is_named or (tool == RECALL and not is_told) else ""
 
     @property
     def last_calls(self) -> tuple[PlannedCall, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from benchmarks.cpu_time import process_seconds
 from benchmarks.whole_system import WholeSystem, order
 from benchmarks.witness import LAST_OF_OBSERVERS, witness
+from local.bus.envelope import new_id
 
 IDLE_SECONDS = 3.0
 EMBEDDED_SECONDS = 60.0
@@ -26,8 +27,8 @@ async def cost_of_a_turn(system: WholeSystem, turns: int, pause: float) -> tuple
     before, began = _spent(processes), time.monotonic()
     async with witness(system.system.facts, *LAST_OF_OBSERVERS) as here:
         ids = []
-        for number in range(turns):
-            ids.append((await system.timed(order(tokens=8, cost=number))).query_id)
+        for _ in range(turns):
+            ids.append((await system.timed(order(tokens=8, cost=new_id()))).query_id)
             await asyncio.sleep(pause)
         await here.observers_are_done(ids)
         await asyncio.sleep(LAST_SECONDS)

@@ -10,7 +10,7 @@ from statistics import median
 
 from benchmarks.whole_system import Asked, WholeSystem, order
 from benchmarks.witness import witness
-from local.bus.envelope import Envelope
+from local.bus.envelope import Envelope, new_id
 from local.bus.message import AGENT_TRANSITION
 
 PAUSE_SECONDS = 0.2
@@ -23,8 +23,8 @@ async def time_line(system: WholeSystem, turns: int) -> str:
     """One line for each thing that was said in at least half of the turns, with the median of its milliseconds."""
     seen: defaultdict[str, list[float]] = defaultdict(list)
     async with witness(system.system.facts, EVERYTHING) as here:
-        for number in range(turns):
-            query = order(tokens=8, line=number)
+        for _ in range(turns):
+            query = order(tokens=8, line=new_id())
             here.heard.clear()
             asked = await system.timed(query)
             await asyncio.sleep(PAUSE_SECONDS)

@@ -8,9 +8,9 @@ import itertools
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
@@ -20,6 +20,7 @@ from benchmarks.figure import Figure, alternate
 from benchmarks.time_line import time_line
 from benchmarks.whole_system import INSTANT_TOOL, WholeSystem, order, whole_system
 from benchmarks.witness import LAST_OF_OBSERVERS, Witness, witness
+from local.bus.envelope import new_id
 
 BLOCK = 15  # turns of one contestant, before the next one's
 RHYTHMS = {"back to back": 0.0, "every 0.2 s": 0.2}  # seconds between an answer and the next query
@@ -51,7 +52,7 @@ class Ours:
     system: WholeSystem
     witness: Witness
     to_model: list[float] = field(default_factory=list)  # seconds from a POST to its model server
-    _numbers: itertools.count[int] = field(default_factory=itertools.count)
+    words: Iterator[str] = field(default_factory=lambda: iter(new_id, ""))  # new ones: nothing is recalled
 
     def block(self, pause: float, **what: str) -> Block:
         """Seconds of each turn of one block."""
@@ -59,7 +60,7 @@ class Ours:
         async def measure() -> list[float]:
             asked = {}
             for _ in range(BLOCK):
-                query = order(tokens=8, number=next(self._numbers), **what)
+                query = order(tokens=8, word=next(self.words), **what)
                 asked[query] = await self.system.timed(query)
                 await asyncio.sleep(pause)
             reached = await self.system.model_log()
@@ -81,6 +82,7 @@ async def run(options: Namespace) -> list[Figure]:
         figures = []
         for rhythm, pause in RHYTHMS.items():
             figures += await _plain(Ours(system, heard), peer, extent.blocks, rhythm, pause)
+        figures += await _with_recall(Ours(system, heard), extent.blocks)
         figures += await _with_tool(Ours(system, heard), extent.blocks)
         await _with_leave(Ours(system, heard), extent.blocks)  # or the memory would look longer for what is new to it
         figures += await _with_leave(Ours(system, heard), extent.blocks)
@@ -109,6 +111,14 @@ async def _plain(ours: Ours, peer: Ask | None, blocks: int, rhythm: str, pause: 
         Figure(f"{name}, p50 beside the bare loop", mine, "ms", bare),
         Figure(f"{name}, the model server has the request", median(ours.to_model) * 1e3, "ms", limit=4),
     ]
+
+
+async def _with_recall(ours: Ours, blocks: int) -> list[Figure]:
+    """Questions in which the one word that is rare is that of a stored exchange, beside new ones."""
+    words = [new_id() for _ in range(blocks * BLOCK)]
+    new, known = (replace(ours, words=iter(words)).block(0.2, kind=kind) for kind in ("new", "known"))
+    new_ms, known_ms = (median(itertools.chain(*each)) * 1e3 for each in await alternate(blocks, new, known))
+    return [Figure("turn: plain, with something to recall, p50 beside nothing", known_ms, "ms", new_ms)]
 
 
 async def _with_tool(ours: Ours, blocks: int) -> list[Figure]:

@@ -192,25 +192,25 @@ async def test_an_exchange_of_another_conversation_is_recalled_where_it_clearly_
     assert "private" not in {each.query_id for each in remembering.frontend.of(MemoryRecalled)}
 
 
-async def test_nothing_is_recalled_of_a_memory_that_is_behind(
+async def test_while_many_ask_exchanges_are_recalled_by_their_words_alone(
     remembering: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate, recall = asyncio.Event(), EngramService.recall
+    recall, patience = EngramService.recall, list[float | None]()
 
-    async def held(service: EngramService, *what: Any, **options: Any) -> Any:
-        await gate.wait()
+    async def noted(service: EngramService, *what: Any, **options: Any) -> Any:
+        patience.append(options["seconds"])
         return await recall(service, *what, **options)
 
-    monkeypatch.setattr(EngramService, "recall", held)
+    monkeypatch.setattr(EngramService, "recall", noted)
+    monkeypatch.setattr(memory_agent, "MANY_SECONDS", 3600)
     await remembering.serve()
     await remembering.answered("q", LAMP)
     await remembering.frontend.hears(MemoryIngested)
-    for number in range(memory_agent.RECALLS_AT_ONCE):
-        await remembering.asked(f"q{number}", WHICH_LAMP)
-    assert await remembering.recalled(WHICH_LAMP) == ()
-    gate.set()
-    assert (await remembering.frontend.hears(MemoryRecalled, query_id="q0")).hits
+    for _ in range(memory_agent.MANY_ASKED):
+        assert await remembering.recalled(WHICH_LAMP)
+    monkeypatch.setattr(memory_agent, "MANY_SECONDS", 0)
     assert await remembering.recalled(WHICH_LAMP)
+    assert patience == [None] * (memory_agent.MANY_ASKED - 1) + [0, None]
 
 
 async def test_a_recall_that_fails_is_told_to_have_found_nothing(

@@ -127,7 +127,8 @@ async def test_a_question_is_embedded_once_and_not_at_all_where_its_words_decide
     for question in ("Suggest a cake for my birthday", "What is 17 * 23?", ""):
         assert await recalled(service, question) == []
     assert await recalled(service, not_session=told.session_id) == []
-    assert await recalled(service) == [LAMP]  # which has all of them
+    assert await recalled(service, seconds=0) == [LAMP]  # which has all of them
+    assert await recalled(service, IN_OTHER_WORDS, seconds=0) == []
     assert asked == []
     assert await recalled(service, IN_OTHER_WORDS) == await recalled(service, IN_OTHER_WORDS) == [LAMP]
     assert (await service.search("ann", IN_OTHER_WORDS)).hits

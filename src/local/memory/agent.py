@@ -7,6 +7,7 @@ import logging
 import math
 import time
 import uuid
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict
@@ -427,8 +428,8 @@ def _shown(outcome: EditOutcome) -> OutcomeRecord:
 CONSUMER = "memory"
 SESSIONS_AT_ONCE = 32
 REQUESTS_AT_ONCE = 8
-RECALLS_AT_ONCE = 8
-ASKED_AT_ONCE = 1024  # queries; of those beyond `RECALLS_AT_ONCE` nothing is recalled
+ASKED_AT_ONCE = 1024  # queries
+MANY_ASKED, MANY_SECONDS = 10, 1.0  # so many questions in so many seconds; of more only the words are compared
 UNASKED_SECONDS, LONGEST_UNASKED_SECONDS = 2.0, 20.0  # without a question, before new exchanges are embedded
 CONTEXT_TOKENS = 32_000  # if the size of the window is unknown
 Annotation = Literal["score", "sentiment", "winner", "pinned", "restored"]
@@ -474,7 +475,7 @@ class MemoryAgent(Participant):
         self._signs_as = signs_as or model_name  # its name for people
         self._engrams, self._embedding, self._leases = engrams, embedding, leases or Leases()
         self._quiet, self._unasked = QuietPeriod(), QuietPeriod(UNASKED_SECONDS, LONGEST_UNASKED_SECONDS)
-        self._recalls = 0  # under way
+        self._asked_at: deque[float] = deque(maxlen=MANY_ASKED)  # when the latest questions came
         self._status: MemoryStatus | None = None
         self._told: dict[str, tuple[str, ...]] = {}  # the lines of each user that were last announced
         self._telling = asyncio.Lock()
@@ -546,21 +547,19 @@ class MemoryAgent(Participant):
 
     @on(QueryReceived, concurrency=ASKED_AT_ONCE)
     async def recall(self, asked: QueryReceived, envelope: Envelope) -> MemoryRecalled | None:
-        """Look for exchanges that fit a question while the journal stores it, because the turn may begin then. If the
-        memory is behind, nothing is recalled: that the turn waits would put the next questions behind as well.
+        """Look for exchanges that fit a question while the journal stores it, because the turn may begin then. While
+        many ask, only words are compared: embedding their questions would delay the turns of all.
         """
         self._unasked.disturbed()
         if asked.incognito or asked.task is not None or not asked.speaks_for_user or not asked.query.strip():
             return None
-        if self._recalls >= RECALLS_AT_ONCE:
-            return MemoryRecalled(query_id=asked.query_id)
-        self._recalls += 1
-        try:
-            found = await self._engrams.recall(
-                envelope.user_id or OWNER, asked.query, not_session=envelope.session_id or asked.session_id
-            )
-        finally:
-            self._recalls -= 1
+        now = time.monotonic()
+        self._asked_at.append(now)
+        do_many_ask = len(self._asked_at) == MANY_ASKED and now - self._asked_at[0] < MANY_SECONDS
+        found = await self._engrams.recall(
+            envelope.user_id or OWNER, asked.query, not_session=envelope.session_id or asked.session_id,
+            seconds=0.0 if do_many_ask else None,
+        )  # fmt: skip
         return MemoryRecalled(query_id=asked.query_id, hits=page(list(map(recalled, found.hits))))
 
     @on(ResponseGeneration, durable=CONSUMER, concurrency=SESSIONS_AT_ONCE)

@@ -460,7 +460,7 @@ class EngramService:
         """Return a user's exchanges that clearly fit a question and contain no statement that no longer holds, best
         first; often none. The words of the question are searched first. Its meaning is searched, for `seconds`, by
         default `RECALL_SECONDS`, at most, only if the words do not decide: embedding takes longer than all the rest.
-        See `recalling`.
+        With 0 seconds it is not. See `recalling`.
         """
         asked, words = EngramQuestion.of(user_id, question, self._clock(), not_session), telling_words(question)
         if len(words) < recalling.LEAST_OF_OTHERS and not speaks_of_self(question):
@@ -485,6 +485,8 @@ class EngramService:
             if isinstance(coverages, Found):
                 return coverages
             seconds = RECALL_SECONDS if seconds is None else seconds
+            if not seconds:
+                return Found(())
             keys, vector, degraded = await self._by_meaning(user_id, question, seconds)
             found = await self._store.read(lambda db: clear(db, coverages, keys[: recalling.COMPARED], vector))
             return replace(found, degraded=degraded)

@@ -327,6 +327,11 @@ class Bus:
         """The number of sent messages, by subject."""
         return self._envelopes.last_seq
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether messages sent now reach the bus."""
+        return self._handshake.is_ready
+
     async def __aenter__(self) -> Self:
         self._transport.open(self._dispatcher.on_frame, self._handshake.link)
         self._probes.listen()

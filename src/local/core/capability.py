@@ -35,6 +35,7 @@ NAMES = (
     "mcp",
     "instructions",
     "users",
+    "desktop",
     "cli",
     "stories",
     "run",

@@ -5,6 +5,7 @@ to a running system and need no settings.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,6 +72,12 @@ def secrets(variables: Mapping[str, str] = os.environ) -> tuple[str, ...]:
         for name, value in variables.items()
         if name.upper().endswith(_SECRET_ENDINGS) and len(value) >= LEAST_SECRET_CHARACTERS
     )
+
+
+def has_display(variables: Mapping[str, str] = os.environ) -> bool:
+    """Whether there is a display to open a window on."""
+    names = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+    return sys.platform == "darwin" or any(variables.get(name) for name in names)
 
 
 def is_set(variable: str) -> bool:

@@ -105,7 +105,7 @@ class BusFeed:
         """`find` returns the address of the running system's bus, and raises `LocalError` if there is none."""
         self.data_dir, self.blobs, self.sender = data_dir, BlobStore(data_dir / "blobs"), sender
         self.heard = self.dropped = self.missed = 0  # messages: arrived, without room, lost on their way
-        self.reconnects = 0
+        self.connections = 0
         self.link = Link(False, time.time(), "connecting")
         self._find = find or RunDirectory(data_dir).running_bus
         self._ring, self._most = deque[Envelope](), ring
@@ -187,6 +187,17 @@ class BusFeed:
         """
         self._submit(self._ask(lambda bus: _recorded(bus, request, most, seconds), seconds), then)
 
+    def aside(self, work: Callable[[], T], then: Callable[[T | LocalError], object]) -> None:
+        """Call a function that blocks, in another thread, and pass its result, or its `LocalError`, to `then`."""
+
+        async def run() -> T | LocalError:
+            try:
+                return await asyncio.to_thread(work)
+            except LocalError as error:
+                return error
+
+        self._submit(run(), then)
+
     def _submit(self, work: Awaitable[T | LocalError], then: Callable[[Any], object]) -> None:
         async def run() -> None:
             result = await work
@@ -252,7 +263,7 @@ class BusFeed:
 
     def _introduce(self) -> None:
         """Have the participants publish their status: a newcomer's own status asks for theirs."""
-        self.reconnects += 1
+        self.connections += 1
         if self._bus is not None:
             self._bus.post(self._status("starting"))
             self._bus.post(self._status("ready"))

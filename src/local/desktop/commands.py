@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
+from local.cli.client import SystemClient, running_system
 from local.cli.main import DataDir
 from local.core.environment import data_dir as find_data_dir
 from local.core.environment import has_display
@@ -21,7 +25,7 @@ class NoWindow(LocalError):
     kind = "no_window"
 
 
-def desktop(data_dir: DataDir = None) -> None:
+def desktop(data_dir: DataDir = None, starter: Annotated[int | None, typer.Option(hidden=True)] = None) -> None:
     """Open the desktop window of the running system. It waits for a system that is not running yet. Closing the window
     ends nothing else.
 
@@ -31,18 +35,30 @@ def desktop(data_dir: DataDir = None) -> None:
         raise NoWindow(f"the desktop window needs PySide6, which is not installed; {INSTALL}")
     if not has_display():
         raise NoWindow("there is no display to open a window on; `local2 open` opens the page in a browser")
-    from PySide6.QtWidgets import QApplication
+    from local.desktop.application import run_window
 
-    from local.desktop.bus_feed import BusFeed
-    from local.desktop.style import apply_style, system_colours
-    from local.desktop.window import ParticipantLogWidget
+    raise typer.Exit(run_window(find_data_dir(data_dir), ApiSettings(find_data_dir(data_dir)), starter))
 
-    application = QApplication(sys.argv[:1])
-    application.setApplicationName("LoCAL2")
-    colours = system_colours()
-    apply_style(application, colours)
-    feed = BusFeed(find_data_dir(data_dir))
-    window = ParticipantLogWidget(feed, colours)
-    feed.start()
-    window.show()
-    raise typer.Exit(application.exec())
+
+class ApiSettings:
+    """A `SettingsSource` over the HTTP API of the system that runs on a data directory."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
+
+    def files(self) -> list[dict[str, Any]]:
+        """See `SettingsSource`."""
+        found: list[dict[str, Any]] = self._client().request("GET", "/settings")["settings"]
+        return found
+
+    def show(self, name: str) -> dict[str, Any]:
+        """See `SettingsSource`."""
+        return self._client().request("GET", f"/settings/{quote(name, safe='')}")
+
+    def change(self, name: str, values: Mapping[str, Any], reset: Sequence[str]) -> dict[str, Any]:
+        """See `SettingsSource`."""
+        body = {"values": dict(values), "reset": list(reset)}
+        return self._client().request("PUT", f"/settings/{quote(name, safe='')}", body)
+
+    def _client(self) -> SystemClient:
+        return running_system(None, self._data_dir)

@@ -119,9 +119,9 @@ QToolTip { background: $sheet; color: $ink; border: 1px solid $hair; }
 """)
 
 
-def style_sheet(colours: Colours) -> str:
+def style_sheet(theme: Colours) -> str:
     """Return the style sheet of a theme."""
-    return _SHEET.substitute(asdict(colours))
+    return _SHEET.substitute(asdict(theme))
 
 
 def system_colours() -> Colours:
@@ -130,8 +130,17 @@ def system_colours() -> Colours:
     return DARK if is_dark else LIGHT
 
 
-def apply_style(application: QApplication, colours: Colours) -> None:
+_used = [LIGHT]
+
+
+def colours() -> Colours:
+    """Return the theme in use."""
+    return _used[0]
+
+
+def apply_style(application: QApplication, theme: Colours) -> None:
     """Give the whole application the look of a theme."""
+    _used[0] = theme
     application.setStyle("Fusion")
     font = QFontDatabase.systemFont(QFontDatabase.SystemFont.GeneralFont)
     font.setPointSizeF(10.5)
@@ -152,9 +161,9 @@ def apply_style(application: QApplication, colours: Colours) -> None:
         (QPalette.ColorRole.ToolTipBase, "sheet"),
         (QPalette.ColorRole.ToolTipText, "ink"),
     ):
-        palette.setColor(role, colours.colour(name))
+        palette.setColor(role, theme.colour(name))
     application.setPalette(palette)
-    application.setStyleSheet(style_sheet(colours))
+    application.setStyleSheet(style_sheet(theme))
 
 
 def mono(points: float = SMALL) -> QFont:
@@ -203,3 +212,15 @@ def push_button(text: str, kind: str, name: str, pressed: Callable[[], object], 
     button = named(styled(QPushButton(text), kind), name, tip)
     button.clicked.connect(lambda: pressed())
     return button
+
+
+def stars(score: float | None) -> str:
+    """Return a grade from 1 to 5 as stars and a number."""
+    if score is None:
+        return "–"
+    return f"{'★' * round(score)}{'☆' * (5 - round(score))} {score:g}"
+
+
+def tone_of(score: float | None) -> str:
+    """Return the tone of a grade."""
+    return "faint" if score is None else "good" if score >= 4 else "warn" if score >= 3 else "bad"

@@ -1,17 +1,17 @@
-"""The desktop window: the participants in a rail, the conversation in the middle, a dock for each panel."""
+"""The desktop window: who takes part in a rail, the conversation in the middle, a dock for each panel."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from PySide6.QtCore import QSettings, Qt, QTimer
+from PySide6.QtCore import QByteArray, QSettings, Qt, QTimer
 from PySide6.QtGui import QAction, QCloseEvent, QKeySequence
 from PySide6.QtWidgets import (
+    QApplication,
     QDockWidget,
     QFrame,
     QHBoxLayout,
-    QLabel,
     QListWidget,
     QListWidgetItem,
     QMainWindow,
@@ -20,30 +20,35 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from local.bus.envelope import Envelope
 from local.desktop.bus_feed import BusFeed, FeedView
-from local.desktop.style import Colours, label, mono, named, push_button, styled
+from local.desktop.conversation import Conversation
+from local.desktop.critic import CriticPanel
+from local.desktop.memory import Episodes, MemoryInspector
+from local.desktop.panels import ParticipantPanel, People, Person, clock
+from local.desktop.settings_form import SettingsSource
+from local.desktop.style import apply_style, label, mono, named, push_button, styled, system_colours
 
 TICK_MS = 33
-LEAST, MOST = 16, 512  # messages that a tick takes
+LEAST, MOST = 8, 512  # messages that a tick takes
 WANTED_SECONDS = 0.006  # of the thread's own time, for a tick's messages
-
+LOSS_SECONDS = 60.0  # for which a loss is shown
+RIGHT, BOTTOM = Qt.DockWidgetArea.RightDockWidgetArea, Qt.DockWidgetArea.BottomDockWidgetArea
 NAME = Qt.ItemDataRole.UserRole
+PANELS: dict[str, type[ParticipantPanel]] = {"critic": CriticPanel}  # of those whose activity is more than lines
 
 
 class Pace:
-    """The number of messages that a tick takes, from the time that earlier ticks needed: all work of a tick is for its
-    messages, so this bounds it.
+    """The number of messages that a tick takes, from the time that earlier ticks needed: all that a tick shows comes
+    from its messages, so this bounds its work. `ticks` are the seconds of each, if they are measured.
     """
 
     def __init__(self) -> None:
-        self.most = 128
-        self.ticks: list[float] = []  # seconds of the thread's own time, if they are measured
-        self.measures = False
+        self.most = 64
+        self.ticks: list[float] | None = None
 
     def note(self, seconds: float, taken: int) -> None:
         """A tick that took so many messages needed that long."""
-        if self.measures:
+        if self.ticks is not None:
             self.ticks.append(seconds)
         if seconds > WANTED_SECONDS and taken:
             self.most = max(LEAST, int(min(taken, self.most) * WANTED_SECONDS / seconds))
@@ -52,122 +57,286 @@ class Pace:
 
 
 class ParticipantLogWidget(QMainWindow):
-    """The window of one system. Every panel is a dock, which can float, be tabbed and be hidden; those that show
-    messages get them at each tick.
+    """The window of one system. Every panel is a dock, which can float, be tabbed and be hidden. The parts that show
+    messages get them at each tick, and then draw what is new.
     """
 
-    def __init__(self, feed: BusFeed, colours: Colours, settings: QSettings | None = None) -> None:
+    def __init__(self, feed: BusFeed, source: SettingsSource | None = None, settings: QSettings | None = None) -> None:
+        """`source` is where participants' settings are changed, `settings` keep the window's layout."""
         super().__init__()
-        self.feed, self.colours, self.pace = feed, colours, Pace()
-        self._settings = settings
-        self._views: list[FeedView] = []
-        self._docks: dict[str, QDockWidget] = {}
+        self.feed, self.pace, self.people = feed, Pace(), People()
+        self._source, self._settings = source, settings
+        self._views: list[FeedView] = [self.people]
+        self._drawn: list[Callable[[], object]] = []
+        self.docks: dict[str, QDockWidget] = {}
+        self._panels: dict[str, ParticipantPanel] = {}
+        self._connections, self._missed, self._lost_at = 0, 0, 0.0
         self.setWindowTitle("LoCAL2")
         self.resize(1440, 900)
         self.setDockNestingEnabled(True)
-        self._rail = QVBoxLayout()
-        self._live = label("connecting", "faint", font=mono())
+        self.conversation = Conversation(feed)
         self._make_centre()
-        self._timer = QTimer(self, interval=TICK_MS)
+        self._add(self.conversation)
+        self.memory = MemoryInspector(feed)
+        self.episodes = Episodes(feed, self._open_episode)
+        self.add_dock("episodes", "≡ Episodes", self.episodes, shown=False)
+        self.add_dock("memory", "🧠 Memory", self.memory, shown=False)
+        self._restore()
+        self._timer = QTimer(self)
+        self._timer.setInterval(TICK_MS)
         self._timer.timeout.connect(self.tick)
         self._timer.start()
+        self.conversation.composer.text.setFocus()
 
     # Parts
 
-    def add_view(self, view: FeedView) -> None:
-        """Show a part of the window the messages from now on."""
-        self._views.append(view)
-
     def add_dock(
-        self,
-        name: str,
-        title: str,
-        widget: QWidget,
-        area: Qt.DockWidgetArea = Qt.DockWidgetArea.RightDockWidgetArea,
-        *,
-        shown: bool = True,
+        self, name: str, title: str, widget: QWidget, area: Qt.DockWidgetArea = RIGHT, *, shown: bool = True
     ) -> QDockWidget:
-        """Put a widget into a dock. `name` is the dock's in the saved layout; a widget with `receive` gets messages."""
+        """Put a widget into a dock. `name` is the dock's in the saved layout. A widget with `receive` is a `FeedView`;
+        one with `refresh` draws what is new at each tick, within a few milliseconds.
+        """
         dock = QDockWidget(title, self)
         dock.setObjectName(f"dock-{name}")
-        dock.setAccessibleName(title)
         dock.setWidget(widget)
-        self._docks[name] = dock
-        earlier = [each for each in self._docks.values() if each is not dock and self.dockWidgetArea(each) == area]
+        named(dock, title)
+        others = [each for each in self.docks.values() if self.dockWidgetArea(each) == area and not each.isFloating()]
+        self.docks[name] = dock
         self.addDockWidget(area, dock)
-        if earlier and area == Qt.DockWidgetArea.RightDockWidgetArea:
-            self.tabifyDockWidget(earlier[-1], dock)
+        if others and area == RIGHT:
+            self.tabifyDockWidget(others[-1], dock)
         dock.setVisible(shown)
-        if hasattr(widget, "receive"):
-            self.add_view(widget)
+        self._add(widget)
         return dock
 
     def add_rail_button(self, text: str, name: str, pressed: Callable[[], object], key: str = "") -> QPushButton:
         """Add a button to the rail, above the participants."""
         button = push_button(text, "rail", name, pressed, f"{name} ({key})" if key else name)
         if key:
-            action = QAction(name, self, shortcut=QKeySequence(key))
-            action.triggered.connect(button.click)
-            self.addAction(action)
-        self._rail.addWidget(button)
+            self.add_key(key, name, button.click)
+        self._buttons.addWidget(button)
         return button
 
+    def add_key(self, key: str, name: str, pressed: Callable[[], object]) -> None:
+        """Have a key do something wherever the focus is."""
+        action = QAction(name, self)
+        action.setShortcut(QKeySequence(key))
+        action.triggered.connect(lambda: pressed())
+        self.addAction(action)
+
     def show_dock(self, name: str) -> None:
-        """Show a dock, in front of those that it shares its place with."""
-        self._docks[name].show()
-        self._docks[name].raise_()
+        """Show a dock, in front of those that it shares its place with, and give it the focus."""
+        dock = self.docks[name]
+        dock.show()
+        dock.raise_()
+        widget = dock.widget()
+        if widget is not None:
+            widget.setFocus()
+            first = widget.nextInFocusChain()
+            if first is not None and widget.isAncestorOf(first):
+                first.setFocus()
+
+    def open_panel(self, name: str) -> ParticipantPanel:
+        """Show the panel of a participant or a tool."""
+        panel = self._panels.get(name) or self._make_panel(self.people.get(name))
+        self.show_dock(name)
+        return panel
+
+    def retheme(self) -> None:
+        """Take the colours that the desktop is set to now."""
+        application = QApplication.instance()
+        if isinstance(application, QApplication):
+            apply_style(application, system_colours())
+            self._read_again()
 
     # The bus
 
     def tick(self) -> None:
         """Show what has come since the last tick, as much as there is time for."""
         began = time.thread_time()
-        self.feed.settle()
+        self.feed.settle(most=2)
         batch = self.feed.take(self.pace.most)
         if batch:
-            self._show(batch)
-        self._live.setText("live" if self.feed.link.is_live else "waiting")
+            for view in self._views:
+                view.receive(batch)
+        for draw in self._drawn:
+            draw()
+        self._show_people()
+        self._show_link()
         self.pace.note(time.thread_time() - began, len(batch))
 
-    def _show(self, batch: Sequence[Envelope]) -> None:
-        for view in self._views:
-            view.receive(batch)
+    def _show_link(self) -> None:
+        feed = self.feed
+        now = time.time()
+        if feed.connections != self._connections:
+            self._connections = feed.connections
+            self._read_again()
+        if feed.missed != self._missed:
+            self._missed, self._lost_at = feed.missed, now
+            self.conversation.read_again()
+        self.live.setText("live" if feed.link.is_live else "waiting")
+        dropped = f" · {feed.dropped:,} dropped" if feed.dropped else ""
+        lost = f" · {feed.missed:,} lost" if feed.missed else ""
+        self.counts.setText(f"{feed.heard:,} heard{dropped}{lost}")
+        self.conversation.show_notice(self._notice(now))
 
-    def closeEvent(self, event: QCloseEvent) -> None:
-        """Stop reading. Nothing but the window ends."""
-        self._timer.stop()
-        self.feed.close()
-        super().closeEvent(event)
+    def _notice(self, now: float) -> str:
+        link = self.feed.link
+        if not link.is_live:
+            kept = "Questions are kept, and sent when it is back."
+            return f"Nothing is heard since {clock(link.since)}: {link.why}. {kept}" if self._connections else link.why
+        away = [each for each in self.people.all.values() if each.is_child and not each.is_well]
+        said = [
+            f"{each.name} is {each.state} since {clock(each.since)}{f' ({each.detail})' if each.detail else ''}"
+            for each in away
+        ]
+        if self.people.problem:
+            said.append(self.people.problem)
+        if self._missed and now - self._lost_at < LOSS_SECONDS:
+            said.append(f"messages were lost at {clock(self._lost_at)} ({self._missed:,} in all)")
+        return "; ".join(said)
+
+    def _read_again(self) -> None:
+        """Read what may have been missed."""
+        if self.conversation.turns:
+            self.conversation.read_again()
+        else:
+            self.conversation.open_last()
+        for panel in self._panels.values():
+            panel.read_again()
+        self.memory.is_old = self.episodes.is_old = True
+
+    # The rail
+
+    def _show_people(self) -> None:
+        self.people.silence(time.time())
+        for name in list(self.people.changed)[:4]:
+            self.people.changed.discard(name)
+            self._show_person(self.people.all[name])
+
+    def _show_person(self, person: Person) -> None:
+        items = {str(item.data(NAME)): item for item in map(self.list.item, range(self.list.count())) if item}
+        item = items.get(person.name)
+        if item is None:
+            item = QListWidgetItem()
+            item.setData(NAME, person.name)
+            later = (row for row, name in enumerate(items) if self._order(self.people.all[name]) > self._order(person))
+            self.list.insertItem(next(later, len(items)), item)
+        mark = "◇" if person.is_tool else "●" if person.is_well else "○"
+        state = "" if person.is_well or person.is_tool else f"  {person.state}"
+        busy = f"  {person.inflight}" if person.inflight else ""
+        item.setText(f"{mark}  {person.code}  {person.name.replace('_', ' ')}{state}{busy}")
+        what = f"tool of {person.of}" if person.is_tool else f"{person.state} since {clock(person.since)}"
+        item.setToolTip(f"{person.name}: {what}")
+        item.setData(Qt.ItemDataRole.AccessibleTextRole, f"{person.name}, {what}")
+        if person.name == "generator":
+            model = person.facts.get("model", "")
+            self.setWindowTitle(f"LoCAL2  [{model}]" if model else "LoCAL2")
+        for button, needed in ((self.memory_button, "memory"), (self.episodes_button, "journal")):
+            if person.name == needed:
+                button.setEnabled(person.is_well)
+                button.setToolTip("" if person.is_well else f"{needed} is {person.state}")
+        self._reopen(person)
+
+    @staticmethod
+    def _order(person: Person) -> tuple[bool, str]:
+        return person.is_tool, person.name
+
+    def _make_panel(self, person: Person) -> ParticipantPanel:
+        panel = PANELS.get(person.name, ParticipantPanel)(person, self.feed, self._source)
+        self._panels[person.name] = panel
+        dock = self.add_dock(person.name, f"{person.code}  {person.name.replace('_', ' ')}", panel)
+        self.restoreDockWidget(dock)
+        return panel
+
+    def _open_item(self, item: QListWidgetItem) -> None:
+        self.open_panel(str(item.data(NAME)))
+
+    def _open_episode(self, session_id: str) -> None:
+        self.conversation.open(session_id)
+        self.conversation.composer.text.setFocus()
+
+    def _open_memory(self) -> None:
+        self.memory.is_old = True
+        self.show_dock("memory")
+
+    def _open_episodes(self) -> None:
+        self.episodes.is_old = True
+        self.show_dock("episodes")
 
     # The frame
 
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Stop reading, and keep the layout. Nothing but the window ends."""
+        self._timer.stop()
+        if self._settings is not None:
+            self._settings.setValue("geometry", self.saveGeometry())
+            self._settings.setValue("layout", self.saveState())
+            shown = [name for name in self._panels if not self.docks[name].isHidden()]
+            self._settings.setValue("panels", shown)
+        self.feed.close()
+        super().closeEvent(event)
+
+    def _restore(self) -> None:
+        self._waiting_panels: set[str] = set()  # which were open last time, until their participant is known
+        if self._settings is None:
+            return
+        for name, restore in (("geometry", self.restoreGeometry), ("layout", self.restoreState)):
+            value = self._settings.value(name)
+            if isinstance(value, QByteArray):
+                restore(value)
+        names = self._settings.value("panels") or []
+        self._waiting_panels = {names} if isinstance(names, str) else set(names)  # of one name Qt makes a text
+
+    def _reopen(self, person: Person) -> None:
+        if person.name in self._waiting_panels:
+            self._waiting_panels.discard(person.name)
+            self._make_panel(person)
+
+    def _add(self, widget: QWidget) -> None:
+        if hasattr(widget, "receive"):
+            self._views.append(widget)
+        if hasattr(widget, "refresh"):
+            self._drawn.append(widget.refresh)
+
     def _make_centre(self) -> None:
         rail = styled(QFrame(), "rail")
-        rail.setFixedWidth(220)
+        rail.setFixedWidth(228)
         column = QVBoxLayout(rail)
-        column.setContentsMargins(12, 16, 12, 12)
-        column.setSpacing(2)
+        column.setContentsMargins(12, 14, 12, 12)
+        column.setSpacing(4)
         brand = QHBoxLayout()
-        brand.addWidget(QLabel("<b>LoCAL2</b>"))
+        mark = label("◉ LoCAL2")
+        font = mark.font()
+        font.setPointSizeF(12.0)
+        font.setWeight(font.Weight.DemiBold)
+        mark.setFont(font)
+        brand.addWidget(mark)
         brand.addStretch()
-        brand.addWidget(self._live)
+        self.live = named(label("connecting", "faint", font=mono(9)), "State of the connection")
+        brand.addWidget(self.live)
         column.addLayout(brand)
-        column.addLayout(self._rail)
-        column.addWidget(styled(QLabel("Participants"), "head"))
-        self.people = named(styled(QListWidget(), "people"), "Participants")
-        column.addWidget(self.people, 1)
+        self._buttons = QVBoxLayout()
+        self._buttons.setSpacing(0)
+        column.addLayout(self._buttons)
+        self.add_rail_button("＋  New conversation", "New conversation", self.conversation.begin_new, "Ctrl+N")
+        self.add_rail_button("⌫  Clear log", "Clear log", self.conversation.clear, "Ctrl+L")
+        self.episodes_button = self.add_rail_button("≡  Episodes", "Episodes", self._open_episodes, "Ctrl+E")
+        self.memory_button = self.add_rail_button("🧠  Memory", "Memory", self._open_memory, "Ctrl+M")
+        self.add_key("Ctrl+K", "Question", self.conversation.composer.text.setFocus)
+        column.addWidget(styled(label("Participants and tools"), "head"))
+        self.list = named(styled(QListWidget(), "people"), "Participants and tools")
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.list.itemActivated.connect(self._open_item)
+        self.list.itemClicked.connect(self._open_item)
+        self.add_key("Ctrl+P", "Participants", self.list.setFocus)
+        column.addWidget(self.list, 1)
+        self.counts = named(label("", "faint", font=mono(9)), "Messages")
+        column.addWidget(self.counts)
         centre = QWidget()
         row = QHBoxLayout(centre)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
         row.addWidget(rail)
-        self.talk = styled(QFrame(), "talk")
-        row.addWidget(self.talk, 1)
+        row.addWidget(self.conversation, 1)
         self.setCentralWidget(centre)
-
-
-def people_item(name: str) -> QListWidgetItem:
-    """Return the line of a participant."""
-    item = QListWidgetItem(name)
-    item.setData(NAME, name)
-    return item

@@ -1,0 +1,39 @@
+"""The Qt application that shows the desktop window."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import sys
+from pathlib import Path
+
+from PySide6.QtCore import QSettings, QSocketNotifier
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication
+
+from local.desktop.bus_feed import BusFeed
+from local.desktop.settings_form import SettingsSource
+from local.desktop.style import apply_style, system_colours
+from local.desktop.window import ParticipantLogWidget
+
+
+def run_window(data_dir: Path, source: SettingsSource, starter: int | None = None) -> int:
+    """Show the window of the system on `data_dir` until it is closed; returns the exit status. If a `starter` holds the
+    other end of that pipe, the window closes when the starter has ended.
+    """
+    application = QApplication(sys.argv[:1])
+    application.setApplicationName("LoCAL2")
+    application.setDesktopFileName("local2")
+    apply_style(application, system_colours())
+    feed = BusFeed(data_dir)
+    window = ParticipantLogWidget(feed, source, QSettings("LoCAL2", "desktop"))
+    QGuiApplication.styleHints().colorSchemeChanged.connect(lambda _: window.retheme())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: window.close())  # Python hears it at the next tick
+    if starter is not None:
+        notifier = QSocketNotifier(starter, QSocketNotifier.Type.Read, window)
+        notifier.activated.connect(lambda *_: window.close())
+    feed.start()
+    window.show()
+    gc.freeze()  # what is there now stays, and needs no looking through
+    return application.exec()

@@ -14,7 +14,16 @@ from functools import partial
 from typing import Any, Literal, cast
 
 from PySide6.QtCore import QEvent, QObject, Qt, QUrl, Signal
-from PySide6.QtGui import QDesktopServices, QGuiApplication, QKeyEvent, QResizeEvent, QTextDocument, QWheelEvent
+from PySide6.QtGui import (
+    QDesktopServices,
+    QGuiApplication,
+    QKeyEvent,
+    QResizeEvent,
+    QTextBlockFormat,
+    QTextCursor,
+    QTextDocument,
+    QWheelEvent,
+)
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -47,7 +56,7 @@ from local.bus.vocabulary import CLARIFICATION, PROPOSE_PLAN, TRUST_FOLDER
 from local.core.errors import LocalError
 from local.critic.messages import UserFeedback
 from local.desktop.bus_feed import BusFeed, message_of
-from local.desktop.style import label, mono, named, prose, push_button, stars, styled, tone_of
+from local.desktop.style import label, mono, named, prose, push_button, sign, stars, styled, tone_of
 from local.journal.messages import JournalRead
 from local.permissions.messages import (
     ApprovalDecision,
@@ -66,6 +75,7 @@ REFRESH_SECONDS = 0.006  # of the thread's own time, at a tick
 REDRAW_SECONDS = 0.15  # between two drawings of an answer that grows
 LATEST = 2**62  # before this entry: from the latest on
 MEASURE = 760  # pixels, the width of a line of text
+LINE_PERCENT = 125.0  # of the typeface's own height
 FRAGMENTS = (GenerationThinking.subject, GenerationToken.subject, GenerationProgress.subject)
 _KINDS: tuple[type[Message], ...] = (QueryReceived, *EVENT_KINDS)
 RECORDED = tuple(kind.subject for kind in _KINDS if kind.subject not in FRAGMENTS)
@@ -97,6 +107,11 @@ class MarkdownView(QTextBrowser):
         if text != self._shown:
             self._shown = text
             self.document().setMarkdown(text, self.FEATURES)
+            every = QTextCursor(self.document())
+            every.select(QTextCursor.SelectionType.Document)
+            spaced = QTextBlockFormat()
+            spaced.setLineHeight(LINE_PERCENT, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
+            every.mergeBlockFormat(spaced)
             self._fit()
 
     def loadResource(self, kind: int, name: QUrl | str) -> Any:
@@ -190,7 +205,7 @@ class Turn(QWidget):
         inside.addWidget(self.asked)
         row = QHBoxLayout()
         row.addStretch(1)
-        row.addWidget(bubble, 4)
+        row.addWidget(bubble)
         column.addLayout(row)
         self.thinking = Folded("thinking", "Thinking")
         self.thinking.hide()
@@ -249,7 +264,7 @@ class Turn(QWidget):
         if not self.view.ended and now - self._drawn_at < REDRAW_SECONDS:
             return False
         self._drawn_at, self.is_changed = now, False
-        self.asked.setText(self.view.query or "")
+        self._show_question()
         thinking = self.view.thinking
         self.thinking.setVisible(bool(thinking))
         if thinking:
@@ -262,6 +277,14 @@ class Turn(QWidget):
         return True
 
     # Parts
+
+    def _show_question(self) -> None:
+        text = self.view.query or ""
+        if text != self.asked.text():
+            self.asked.setText(text)
+            measure = self.asked.fontMetrics()
+            widest = max((measure.horizontalAdvance(line[:200]) for line in text.splitlines()), default=0)
+            self.asked.setMinimumWidth(min(widest + 4, MEASURE * 2 // 3))
 
     def _show_calls(self) -> None:
         calls = self.view.calls if self.view.response is None else self.view.response.tool_calls
@@ -333,8 +356,8 @@ class Turn(QWidget):
         row.setSpacing(6)
         self.grade = label("", "good", font=mono())
         self.grade.setAccessibleName("The critic's grade")
-        self.good = push_button("👍 Good", "quiet", "Good answer", lambda: self._rate(1))
-        self.poor = push_button("👎 Poor", "quiet", "Poor answer", lambda: self._rate(-1))
+        self.good = push_button(f"{sign('👍', '▲')} Good", "quiet", "Good answer", lambda: self._rate(1))
+        self.poor = push_button(f"{sign('👎', '▼')} Poor", "quiet", "Poor answer", lambda: self._rate(-1))
         for button in (self.good, self.poor):
             button.setCheckable(True)
         self.copy = push_button("Copy", "quiet", "Copy the answer", self._copy)

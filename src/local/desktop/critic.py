@@ -67,7 +67,7 @@ class GradeTable(QWidget):
         self.table = named(QTableWidget(0, len(COLUMNS)), "Grades")
         self.table.setHorizontalHeaderLabels(list(COLUMNS))
         self.table.verticalHeader().hide()
-        self.table.verticalHeader().setDefaultSectionSize(26)
+        self.table.verticalHeader().setDefaultSectionSize(28)
         self.table.setShowGrid(False)
         self.table.setTabKeyNavigation(False)
         self.table.setWordWrap(False)
@@ -75,7 +75,8 @@ class GradeTable(QWidget):
         self.table.setSelectionBehavior(QTableWidget.SelectionBehavior.SelectRows)
         header = self.table.horizontalHeader()
         header.setStretchLastSection(True)
-        for index, width in enumerate((70, 150, 78, 78, 70)):
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
+        for index, width in enumerate((74, 150, 48, 48, 64)):
             self.table.setColumnWidth(index, width)
         header.setSectionResizeMode(1, QHeaderView.ResizeMode.Interactive)
         self.table.currentCellChanged.connect(lambda row, *_: self._select(row))

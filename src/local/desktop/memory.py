@@ -51,6 +51,7 @@ class MemoryInspector(QWidget):
         self.tree.setIndentation(14)
         for index, width in enumerate((78, 84, 64, 76, 64)):
             self.tree.setColumnWidth(index, width)
+        self.tree.header().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
         self.tree.itemExpanded.connect(self._expand)
         self.tree.itemActivated.connect(lambda item: item.setExpanded(not item.isExpanded()))
         column.addWidget(self.tree, 1)
@@ -147,9 +148,9 @@ def cells(engram: EngramRecord, now: float) -> tuple[str, ...]:
         age(now - engram.asked_at),
         engram.respondent_id,
         "–" if engram.score is None else f"★ {engram.score:g}",
-        {1: "👍 good", -1: "👎 poor"}.get(engram.sentiment or 0, "–"),
+        {1: "▲ good", -1: "▼ poor"}.get(engram.sentiment or 0, "–"),
         engram.winner or "–",
-        ("📌 " if engram.pinned else "") + " ".join(engram.query.split()),
+        ("▪ " if engram.pinned else "") + " ".join(engram.query.split()),
     )
 
 
@@ -187,7 +188,8 @@ class Episodes(QWidget):
         self.tree.setRootIsDecorated(False)
         self.tree.setUniformRowHeights(True)
         self.tree.setColumnWidth(0, 78)
-        self.tree.setColumnWidth(1, 76)
+        self.tree.setColumnWidth(1, 84)
+        self.tree.header().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
         self.tree.itemActivated.connect(self._open)
         self.tree.itemClicked.connect(self._open)
         column.addWidget(self.tree, 1)

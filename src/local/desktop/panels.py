@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QHeaderView,
@@ -116,6 +117,11 @@ class People:
             elif not subject.startswith(UPKEEP):
                 self._note(envelope)
 
+    def learn(self, found: list[Envelope] | LocalError) -> None:
+        """Take the schemas of tools that are on record."""
+        for envelope in found if isinstance(found, list) else ():
+            self._learn(envelope)
+
     def silence(self, now: float) -> None:
         """Note who has said nothing for long, and whose state nobody else reports."""
         for person in self.all.values():
@@ -214,6 +220,7 @@ class StateTable(QTableWidget):
         named(self, f"State of {name}")
         self.setHorizontalHeaderLabels(["Fact", "Value"])
         self.horizontalHeader().setStretchLastSection(True)
+        self.horizontalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
         self.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
         self.verticalHeader().hide()
         self.verticalHeader().setDefaultSectionSize(24)

@@ -61,6 +61,7 @@ QFrame#rail { border-right: 1px solid $hair; }
 QFrame#talk, QScrollArea, QWidget#sheet, QTextBrowser, QPlainTextEdit, QTableView, QTreeView, QListView {
   background: $sheet; border: 0; selection-background-color: $accent_wash; selection-color: $ink; }
 QTableView, QTreeView { alternate-background-color: $sheet; gridline-color: $hair; outline: 0; }
+QTableView::item, QTreeView::item { padding: 4px; }
 QTableView::item:focus, QTreeView::item:focus { border: 1px solid $accent; }
 QHeaderView { background: $paper; border: 0; }
 QHeaderView::section { background: $paper; color: $faint; border: 0; border-bottom: 1px solid $hair;
@@ -80,12 +81,12 @@ QPushButton#rail:hover, QPushButton#quiet:hover { background: $wash; color: $ink
 QPushButton#quiet:checked { color: $link; background: $accent_wash; }
 QPushButton#accent { background: $accent; color: $accent_ink; font-weight: 600; border-color: $accent; }
 QPushButton#accent:disabled { background: $wash; color: $obs; border-color: $hair; }
-QPushButton:focus, QLineEdit:focus, QPlainTextEdit:focus, QComboBox:focus, QSpinBox:focus, QDoubleSpinBox:focus,
-QCheckBox:focus, QTextBrowser:focus, QListView:focus, QTableView:focus, QTreeView:focus, QScrollArea:focus {
+QPushButton:focus, QLineEdit:focus, QPlainTextEdit:focus, QCheckBox:focus,
+QTextBrowser:focus, QListView:focus, QTableView:focus, QTreeView:focus, QScrollArea:focus, QTabWidget:focus {
   border: 1px solid $accent; }
 QTextBrowser, QPlainTextEdit, QListView, QTableView, QTreeView, QScrollArea { border: 1px solid transparent; }
-QLineEdit, QComboBox, QSpinBox, QDoubleSpinBox { background: $paper; border: 1px solid $hair; border-radius: 6px;
-  padding: 4px 8px; selection-background-color: $accent_wash; selection-color: $ink; }
+QLineEdit { background: $paper; border: 1px solid $hair; border-radius: 6px; padding: 4px 8px;
+  selection-background-color: $accent_wash; selection-color: $ink; }
 QCheckBox { border: 1px solid transparent; border-radius: 4px; padding: 2px; }
 QComboBox QAbstractItemView { background: $sheet; border: 1px solid $hair; }
 QListWidget#people { background: transparent; color: $soft; }
@@ -156,6 +157,10 @@ def apply_style(application: QApplication, theme: Colours) -> None:
         (QPalette.ColorRole.PlaceholderText, "faint"),
         (QPalette.ColorRole.Highlight, "accent_wash"),
         (QPalette.ColorRole.HighlightedText, "ink"),
+        (QPalette.ColorRole.Accent, "accent"),
+        (QPalette.ColorRole.Light, "wash"),
+        (QPalette.ColorRole.Mid, "hair"),
+        (QPalette.ColorRole.Dark, "faint"),
         (QPalette.ColorRole.Link, "link"),
         (QPalette.ColorRole.LinkVisited, "link"),
         (QPalette.ColorRole.ToolTipBase, "sheet"),
@@ -178,6 +183,11 @@ def prose(points: float = BODY) -> QFont:
     font = QFontDatabase.systemFont(QFontDatabase.SystemFont.GeneralFont)
     font.setPointSizeF(points)
     return font
+
+
+def sign(emoji: str, plain: str) -> str:
+    """Return an emoji, or where no typeface has any, a plain sign instead."""
+    return emoji if any("emoji" in family.lower() for family in QFontDatabase.families()) else plain
 
 
 W = TypeVar("W", bound=QWidget)

@@ -16,17 +16,20 @@ from PySide6.QtWidgets import (
     QListWidgetItem,
     QMainWindow,
     QPushButton,
+    QTabBar,
     QVBoxLayout,
     QWidget,
 )
 
+from local.bus.messages import ToolSchema
 from local.desktop.bus_feed import BusFeed, FeedView
 from local.desktop.conversation import Conversation
 from local.desktop.critic import CriticPanel
 from local.desktop.memory import Episodes, MemoryInspector
-from local.desktop.panels import ParticipantPanel, People, Person, clock
+from local.desktop.panels import LATEST, ParticipantPanel, People, Person, clock
 from local.desktop.settings_form import SettingsSource
-from local.desktop.style import apply_style, label, mono, named, push_button, styled, system_colours
+from local.desktop.style import apply_style, colours, label, mono, named, push_button, sign, styled, system_colours
+from local.journal.messages import JournalRead
 
 TICK_MS = 33
 LEAST, MOST = 8, 512  # messages that a tick takes
@@ -34,6 +37,8 @@ WANTED_SECONDS = 0.006  # of the thread's own time, for a tick's messages
 LOSS_SECONDS = 60.0  # for which a loss is shown
 RIGHT, BOTTOM = Qt.DockWidgetArea.RightDockWidgetArea, Qt.DockWidgetArea.BottomDockWidgetArea
 NAME = Qt.ItemDataRole.UserRole
+WIDTH, HEIGHT = 430, 320  # of docks, at first
+_ORIENTATIONS = {True: Qt.Orientation.Horizontal, False: Qt.Orientation.Vertical}
 PANELS: dict[str, type[ParticipantPanel]] = {"critic": CriticPanel}  # of those whose activity is more than lines
 
 
@@ -79,8 +84,9 @@ class ParticipantLogWidget(QMainWindow):
         self._add(self.conversation)
         self.memory = MemoryInspector(feed)
         self.episodes = Episodes(feed, self._open_episode)
+        brain = sign("🧠", "◈")
         self.add_dock("episodes", "≡ Episodes", self.episodes, shown=False)
-        self.add_dock("memory", "🧠 Memory", self.memory, shown=False)
+        self.add_dock("memory", f"{brain} Memory", self.memory, shown=False)
         self._restore()
         self._timer = QTimer(self)
         self._timer.setInterval(TICK_MS)
@@ -106,7 +112,9 @@ class ParticipantLogWidget(QMainWindow):
         if others and area == RIGHT:
             self.tabifyDockWidget(others[-1], dock)
         dock.setVisible(shown)
+        self.resizeDocks([dock], [WIDTH if area == RIGHT else HEIGHT], _ORIENTATIONS[area == RIGHT])
         self._add(widget)
+        QTimer.singleShot(0, self._name_tabs)  # Qt makes the bar of tabs later
         return dock
 
     def add_rail_button(self, text: str, name: str, pressed: Callable[[], object], key: str = "") -> QPushButton:
@@ -204,6 +212,8 @@ class ParticipantLogWidget(QMainWindow):
             self.conversation.open_last()
         for panel in self._panels.values():
             panel.read_again()
+        schemas = JournalRead(subjects=(ToolSchema.subject,), before=LATEST, limit=200)
+        self.feed.read(schemas, lambda found: self.people.learn(found), most=200)
         self.memory.is_old = self.episodes.is_old = True
 
     # The rail
@@ -228,6 +238,7 @@ class ParticipantLogWidget(QMainWindow):
         item.setText(f"{mark}  {person.code}  {person.name.replace('_', ' ')}{state}{busy}")
         what = f"tool of {person.of}" if person.is_tool else f"{person.state} since {clock(person.since)}"
         item.setToolTip(f"{person.name}: {what}")
+        item.setForeground(colours().colour("soft" if person.is_well else "faint" if person.is_tool else "bad"))
         item.setData(Qt.ItemDataRole.AccessibleTextRole, f"{person.name}, {what}")
         if person.name == "generator":
             model = person.facts.get("model", "")
@@ -265,6 +276,11 @@ class ParticipantLogWidget(QMainWindow):
         self.show_dock("episodes")
 
     # The frame
+
+    def _name_tabs(self) -> None:
+        for bar in self.findChildren(QTabBar):
+            if not bar.accessibleName():
+                named(bar, "Panels")
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Stop reading, and keep the layout. Nothing but the window ends."""
@@ -319,10 +335,10 @@ class ParticipantLogWidget(QMainWindow):
         self._buttons = QVBoxLayout()
         self._buttons.setSpacing(0)
         column.addLayout(self._buttons)
-        self.add_rail_button("＋  New conversation", "New conversation", self.conversation.begin_new, "Ctrl+N")
-        self.add_rail_button("⌫  Clear log", "Clear log", self.conversation.clear, "Ctrl+L")
+        self.add_rail_button("+  New conversation", "New conversation", self.conversation.begin_new, "Ctrl+N")
+        self.add_rail_button("×  Clear log", "Clear log", self.conversation.clear, "Ctrl+L")
         self.episodes_button = self.add_rail_button("≡  Episodes", "Episodes", self._open_episodes, "Ctrl+E")
-        self.memory_button = self.add_rail_button("🧠  Memory", "Memory", self._open_memory, "Ctrl+M")
+        self.memory_button = self.add_rail_button(f"{sign('🧠', '◈')}  Memory", "Memory", self._open_memory, "Ctrl+M")
         self.add_key("Ctrl+K", "Question", self.conversation.composer.text.setFocus)
         column.addWidget(styled(label("Participants and tools"), "head"))
         self.list = named(styled(QListWidget(), "people"), "Participants and tools")

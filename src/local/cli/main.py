@@ -302,6 +302,7 @@ class Flags:
     generator: Mapping[str, Any] = field(default_factory=dict)  # overrides of generator.yaml
     respondent_b: Mapping[str, Any] | None = None  # further ones for the second respondent; None: not asked for
     starter: int | None = None  # a pipe that closes when the starter of this system has ended
+    desktop: bool = False  # whether the user insists on a desktop window
 
     @property
     def models(self) -> Mapping[str, Any]:

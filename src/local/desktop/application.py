@@ -7,7 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
-from PySide6.QtCore import QSettings, QSocketNotifier
+from PySide6.QtCore import QSettings
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
@@ -17,10 +17,8 @@ from local.desktop.style import apply_style, system_colours
 from local.desktop.window import ParticipantLogWidget
 
 
-def run_window(data_dir: Path, source: SettingsSource, starter: int | None = None) -> int:
-    """Show the window of the system on `data_dir` until it is closed; returns the exit status. If a `starter` holds the
-    other end of that pipe, the window closes when the starter has ended.
-    """
+def run_window(data_dir: Path, source: SettingsSource) -> int:
+    """Show the window of the system on `data_dir` until it is closed; returns the exit status."""
     application = QApplication(sys.argv[:1])
     application.setApplicationName("LoCAL2")
     application.setDesktopFileName("local2")
@@ -30,9 +28,6 @@ def run_window(data_dir: Path, source: SettingsSource, starter: int | None = Non
     QGuiApplication.styleHints().colorSchemeChanged.connect(lambda _: window.retheme())
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: window.close())  # Python hears it at the next tick
-    if starter is not None:
-        notifier = QSocketNotifier(starter, QSocketNotifier.Type.Read, window)
-        notifier.activated.connect(lambda *_: window.close())
     feed.start()
     window.show()
     gc.freeze()  # what is there now stays, and needs no looking through

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import quote
 
 import typer
@@ -25,7 +25,7 @@ class NoWindow(LocalError):
     kind = "no_window"
 
 
-def desktop(data_dir: DataDir = None, starter: Annotated[int | None, typer.Option(hidden=True)] = None) -> None:
+def desktop(data_dir: DataDir = None) -> None:
     """Open the desktop window of the running system. It waits for a system that is not running yet. Closing the window
     ends nothing else.
 
@@ -37,7 +37,8 @@ def desktop(data_dir: DataDir = None, starter: Annotated[int | None, typer.Optio
         raise NoWindow("there is no display to open a window on; `local2 open` opens the page in a browser")
     from local.desktop.application import run_window
 
-    raise typer.Exit(run_window(find_data_dir(data_dir), ApiSettings(find_data_dir(data_dir)), starter))
+    folder = find_data_dir(data_dir)
+    raise typer.Exit(run_window(folder, ApiSettings(folder)))
 
 
 class ApiSettings:

@@ -11,7 +11,12 @@ from local.cli.main import OFF, ConfigDir, DataDir, LogFileOption, LogLevel, Wor
 
 
 def run(
-    headless: Annotated[bool, typer.Option("--headless", help="Start no API unless --api is given.")] = False,
+    headless: Annotated[
+        bool, typer.Option("--headless", help="Open no window, and start no API unless --api is given.")
+    ] = False,
+    desktop: Annotated[
+        bool, typer.Option("--desktop", help="Open the desktop window, and offer to install it if it is missing.")
+    ] = False,
     api: Annotated[bool, typer.Option("--api", help="Serve the HTTP API.")] = False,
     api_host: Annotated[str | None, typer.Option(help="Address that the API listens on (default: 127.0.0.1).")] = None,
     api_port: Annotated[
@@ -39,7 +44,9 @@ def run(
     log_file: LogFileOption = None,
     starter: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
-    """Start the system and serve until Ctrl-C."""
+    """Start the system and serve until Ctrl-C. Without --headless, it opens the desktop window if PySide6 and a display
+    are there, and else prints the address of the page.
+    """
     from local.cli.main import Flags
     from local.run.run import run as run_system
     from local.runtime.logs import configure_logging, hold_warnings
@@ -50,6 +57,7 @@ def run(
     flags = Flags(
         api=api,
         headless=headless,
+        desktop=desktop,
         config_dir=config_dir,
         data_dir=data_dir,
         log_level=log_level,

@@ -43,6 +43,7 @@ from local.run.overrides import GENERATOR, configured, overrides_for
 from local.run.participant import ParticipantSpec, bus_of
 from local.run.trial import fetch_weights_aside, lacks_weights
 from local.run.upkeep import missing
+from local.run.window import WindowState, show_window, window_state
 from local.runtime.child import ChildSpec
 from local.runtime.logs import logged_to_file
 from local.runtime.participant import RecentReplies, Resources, what_everybody_says
@@ -414,6 +415,7 @@ class SystemPlan:
     log_file: Path | None
     chat: GeneratorConfig
     workspace: Path
+    window: WindowState
 
     @property
     def api_url(self) -> str | None:
@@ -432,6 +434,7 @@ def run(flags: Flags) -> int:
     models = load_models(layers, flags.models)
     directory = RunDirectory(data_dir(flags.data_dir))
     directory.make_data_dir()
+    window = window_state(directory.data_dir, headless=flags.headless, insists=flags.desktop)
     with directory.lock() as lock, logged_to_file(SUPERVISOR, system.log_path(directory.data_dir)) as log_file:
         directory.make_owner_token()
         workspace = prepared_workspace(system, directory.data_dir, layers)
@@ -453,6 +456,7 @@ def run(flags: Flags) -> int:
             log_file=log_file,
             chat=chat,
             workspace=workspace,
+            window=window,
         )
         notice = _rebuild_missing(directory.data_dir, {entry.name for entry in system.participants})
         with listener or nullcontext():  # the holder of the lock also has the port
@@ -506,6 +510,8 @@ async def _supervise(
                 beside = [introducing, watching]
                 if lacks_weights() and any(entry.name == MEMORY for entry in plan.system.participants):
                     beside.append(tasks.create_task(fetch_weights_aside(), name="embedding model"))
+                if plan.window is WindowState.OPENS:
+                    beside.append(tasks.create_task(show_window(plan.data_dir), name="desktop window"))
                 await stop.wait()
                 for task in beside:
                     task.cancel()
@@ -646,7 +652,8 @@ def _link(api_url: str, data_dir: Path) -> str:
 
 def _greet(plan: SystemPlan) -> None:
     where = _link(plan.api_url, plan.data_dir) if plan.api_url else "the bus only (no --api)"
-    hint = "" if not plan.api_url or "#" in where else "`local2 open` signs a browser in; "
+    window = f"{plan.window.reason}; " if plan.window.reason else ""
+    hint = window + ("" if not plan.api_url or "#" in where else "`local2 open` signs a browser in; ")
     print(  # noqa: T201
         f"LoCAL2 is ready: {where}  model server: {plan.backend.name}  ({hint}Ctrl-C stops it)", file=sys.stderr
     )

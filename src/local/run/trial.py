@@ -110,13 +110,17 @@ class TrialModel:
         return True
 
 
-def our_installer() -> Installer:
-    """The installer of the environment in which this process runs. Raises `SetUpFailed` where that is not ours."""
+def our_installer(
+    otherwise: str = "install xllamacpp yourself and run `local2 model use FILE.gguf`",
+) -> Installer:
+    """The installer of the environment in which this process runs. Raises `SetUpFailed` where that is not ours, which
+    advises what to do `otherwise`.
+    """
     environment = PythonEnvironment()
     if not environment.is_entered:
         raise SetUpFailed(
             f"this Python is not the environment that set-up made ({environment.folder}): run the command there, or "
-            "install xllamacpp yourself and run `local2 model use FILE.gguf`"
+            f"{otherwise}"
         )
     return Installer(environment)
 

@@ -110,7 +110,7 @@ class BusFeed:
         self._find = find or RunDirectory(data_dir).running_bus
         self._ring, self._most = deque[Envelope](), ring
         self._done = deque[Callable[[], object]]()
-        self._loop = asyncio.new_event_loop()
+        self.loop = asyncio.new_event_loop()
         self._bus: Bus | None = None
         self._ready = asyncio.Event()
         self._stop = asyncio.Event()
@@ -127,7 +127,7 @@ class BusFeed:
         """Stop reading, and wait for at most so many seconds until unconfirmed messages are stored."""
         if self._thread.is_alive():
             with suppress(RuntimeError):  # it has just ended
-                self._loop.call_soon_threadsafe(self._stop.set)
+                self.loop.call_soon_threadsafe(self._stop.set)
             self._thread.join(seconds)
 
     @property
@@ -204,24 +204,24 @@ class BusFeed:
             self._done.append(partial(then, result))
 
         def begin() -> None:
-            task = self._loop.create_task(run())
+            task = self.loop.create_task(run())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-        self._loop.call_soon_threadsafe(begin)
+        self.loop.call_soon_threadsafe(begin)
 
     # The thread's side
 
     def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
+        asyncio.set_event_loop(self.loop)
         try:
-            self._loop.run_until_complete(self._serve())
+            self.loop.run_until_complete(self._serve())
         finally:
             for task in self._tasks:
                 task.cancel()
-            self._loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
-            self._loop.run_until_complete(self._loop.shutdown_default_executor())
-            self._loop.close()
+            self.loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
+            self.loop.run_until_complete(self.loop.shutdown_default_executor())
+            self.loop.close()
 
     async def _serve(self) -> None:
         while not self._stop.is_set():

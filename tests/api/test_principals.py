@@ -126,6 +126,7 @@ ROUTES = {
     "GET /stream": Row(Access.USERS, "/stream?id=stream-of-somebody&user_id=ann"),
     "POST /stream/{stream_id}": Row(Access.USERS, "/stream/stream-of-somebody?user_id=ann", {"list": True}),
     "GET /events": Row(Access.USERS, "/events?user_id=ann"),
+    "GET /events/filter": Row(Access.USERS, "/events/filter?filter=sender:api", told={"completions": []}),
     "POST /v1/chat/completions": Row(Access.USERS, "/v1/chat/completions?user_id=ann", {"model": "m", "messages": []}),
     "POST /v1/responses": Row(Access.USERS, "/v1/responses?user_id=ann", {"model": "m", "input": []}),
     "POST /v1/embeddings": Row(Access.USERS, "/v1/embeddings", {"model": "m", "input": []}, told=400),
@@ -560,7 +561,7 @@ async def test_a_user_who_is_removed_hears_no_more(frontend: Frontend, system: S
 async def test_what_has_no_user_is_heard_by_the_owner_alone() -> None:
     frame = Envelope("participant.status", "e", "x", "i", 1, "c", b"{}")
     for user_id, hears in [(None, True), ("owner", True), ("ann", False)]:
-        watch = BusWatch(user_id)
+        watch = BusWatch(user_id=user_id)
         watch.receive(frame)
         assert bool(watch.take()) is hears
 

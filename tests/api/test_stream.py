@@ -317,7 +317,7 @@ async def test_the_bus_is_carried_with_or_without_payloads_and_no_longer_than_wa
         carried = await carry(
             client, bus={"subjects": ["tool.result.", "query.received"], "payload": "full"}, sessions=["s"]
         )
-        assert carried["bus"] == {"subjects": ["tool.result.", "query.received"], "payload": "full"}
+        assert carried["bus"] == {"subjects": ["tool.result.", "query.received"], "payload": "full", "filters": []}
         await ask(client, "tool please", "q2")
         message = await reader.until(
             lambda name, data: name == "message" and data["subject"] == "tool.result.dice" and "payload" in data
@@ -341,6 +341,8 @@ async def test_what_cannot_be_carried_is_refused_with_its_reason(client: httpx.A
         ({"queries": [f"q{n}" for n in range(257)]}, 422, "queries"),
         ({"bus": {"subjects": ["Tool"]}}, 422, "bus.subjects"),
         ({"bus": {"subjects": ["a"] * 33}}, 422, "bus.subjects"),
+        ({"bus": {"filters": ["sendr:x"]}}, 422, "bus.filters"),
+        ({"bus": {"filters": ["a"] * 17}}, 422, "bus.filters"),
         ({"bus": {"payload": "some"}}, 422, "bus.payload"),
         ({"bus": "all"}, 422, "bus"),
         ({"list": "yes"}, 422, "list"),

@@ -98,6 +98,12 @@ def test_the_list_has_each_session_and_the_totals(data_dir: Path, run: Run) -> N
     assert total.startswith("7 messages in all, numbers 1 to 7, ")
 
 
+def test_with_a_filter_the_list_has_the_messages_that_match(data_dir: Path, run: Run) -> None:
+    record(data_dir)
+    lines = run("list", "session:s1 -subject:tool.*", "query:q2").splitlines()
+    assert [line.split()[0] for line in lines] == ["5", "6"]
+
+
 def test_a_session_is_told_from_the_journal_alone(data_dir: Path, run: Run) -> None:
     record(data_dir)
     lines = [line for line in run("show", "s1").splitlines() if " query q" not in line]
@@ -165,6 +171,7 @@ def test_an_export_can_be_narrowed_by_session_time_and_subject(data_dir: Path, r
     assert numbers("--session", "s2") == [7]
     assert numbers("--subject", "tool.", "--subject", "query.failed") == [2, 3, 6]
     assert numbers("--subject", "*.web_search") == [2, 3]
+    assert numbers("subject:tool.* payload.result:hyperion") == numbers("subject:tool.*", "116") == [3]
     assert numbers("--since", "2026-04-24T03:06:42+00:00", "--until", "2026-04-24T03:06:44+00:00") == [3, 4]
 
 
@@ -205,7 +212,8 @@ def test_bad_input_is_one_clear_line(data_dir: Path, tmp_path: Path, run: Run) -
     for arguments, said in (
         (["show", "s9"], "no session or query 's9' is in the journal; `local2 journal list` shows the sessions"),
         (["export", "--since", "yesterday"], "--since 'yesterday': expected a time such as 2026-05-01T12:00 or an age"),
-        (["export", "--subject", "a b"], "--subject 'a b': expected a subject"),
+        (["export", "--subject", "a b"], "subject 'a b': expected a subject"),
+        (["list", "sendr:api"], "filter, character 1: there is no field 'sendr'; use sender"),
         (["export", "--output", str(tmp_path)], "cannot be written: Is a directory"),
     ):
         answer = run(*arguments)

@@ -17,6 +17,7 @@ import pytest
 from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
 from local.bus.envelope import Envelope
+from local.bus.filter import Filter
 from local.bus.message import Message
 from local.bus.messages import (
     AgentTransition,
@@ -30,7 +31,6 @@ from local.bus.messages import (
 from local.bus.proxy import Proxy
 from local.bus.zeromq import MemoryHub, ZeroMQTransport
 from local.cli.entry import main
-from local.cli.tap import Selection
 from local.core.bus_address import BusAddress
 from local.core.data_dir import RunDirectory, RunInfo
 from local.journal import commands
@@ -48,7 +48,7 @@ from local.journal.commands import without_pause as at_once
 
 SECONDS = 90.0  # beside others a command may take long to begin
 SRC = Path(__file__).parents[2] / "src"
-EVERYTHING = Selection(("*",))
+EVERYTHING = Filter("subject:*")
 CALL: dict[str, Any] = {"query_id": "q1", "call_id": "c", "tool": "x"}
 TALK = (
     QueryReceived(query_id="q1", query="?"),
@@ -88,7 +88,7 @@ def test_queries_are_played_if_asked_for_but_the_machinery_never() -> None:
 
 
 def test_what_was_removed_is_no_message_or_is_not_selected_is_not_played() -> None:
-    play_filter = PlayFilter(Selection(("tool.result.",)), include_queries=False)
+    play_filter = PlayFilter(Filter("subject:tool.result."), include_queries=False)
     text = RECORDS[3]._replace(envelope=RECORDS[3].envelope._replace(payload=b"no JSON"))
     assert list(play_filter.choose([RECORDS[1], record(3, TALK[3], redacted=True), text])) == []
     assert play_filter.left_out == {"whose payload was removed": 1, "whose payload is no JSON object": 1}

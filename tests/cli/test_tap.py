@@ -23,6 +23,7 @@ import pytest
 
 from local.bus.bus import Bus
 from local.bus.envelope import Envelope, Trace
+from local.bus.filter import Filter
 from local.bus.messages import BusGap, GenerationToken, ParticipantStatus, QueryCancel, ToolRequest
 from local.bus.proxy import Proxy
 from local.bus.security import Declaration, Declarations, Keyring
@@ -34,9 +35,9 @@ from local.cli.tap import (
     FieldView,
     PlainView,
     Printer,
-    Selection,
     SystemWatch,
     View,
+    chosen,
     client_bus,
     find_bus,
     report_each_second,
@@ -105,13 +106,13 @@ class Terminal:
 
 
 @asynccontextmanager
-async def tapped(hub: MemoryHub, selection: Selection, *paths: str) -> AsyncIterator[tuple[Bus, Terminal, list[str]]]:
+async def tapped(hub: MemoryHub, wanted: Filter, *paths: str) -> AsyncIterator[tuple[Bus, Terminal, list[str]]]:
     """A sender's bus beside a tap that shows `paths`; its output is in the list, its errors after that, at the end."""
     terminal, seen = Terminal(), list[str]()
     async with Bus("sender", hub.transport()) as sender:
         await sender.ready()
         async with terminal.printer(FieldView(paths)) as printer:
-            task = asyncio.create_task(watch(Bus("tap", hub.transport()), selection, printer, terminal.stop))
+            task = asyncio.create_task(watch(Bus("tap", hub.transport()), wanted, printer, terminal.stop))
             assert await terminal.heard() == "listening; Ctrl-C ends it\n"
             yield sender, terminal, seen
             await settled(hub)
@@ -128,7 +129,7 @@ async def settled(hub: MemoryHub) -> None:
 
 
 async def test_what_is_selected_is_shown_and_nothing_else() -> None:
-    async with tapped(MemoryHub(), Selection(("query.",), session_id="s1"), "subject", "payload.query_id") as tap:
+    async with tapped(MemoryHub(), chosen([], ["query."], session="s1"), "subject", "payload.query_id") as tap:
         sender, _, seen = tap
         await sender.publish(cancel(1), Trace("q1", session_id="s1"))
         await sender.publish(cancel(2), Trace("q2", session_id="s2"))
@@ -137,7 +138,7 @@ async def test_what_is_selected_is_shown_and_nothing_else() -> None:
 
 
 async def test_the_beginning_of_an_id_selects_a_session_or_a_query() -> None:
-    async with tapped(MemoryHub(), Selection(session_id="s1a", query_id="q1"), "payload.query_id") as tap:
+    async with tapped(MemoryHub(), Filter("session:s1a query:q1"), "payload.query_id") as tap:
         sender, _, seen = tap
         await sender.publish(cancel(1), Trace("q1abc", session_id="s1abc"))
         await sender.publish(cancel(2), Trace("q1abc", session_id="s1"))
@@ -176,14 +177,14 @@ async def test_that_the_system_stops_and_comes_back_is_said(tmp_path: Path) -> N
 
 
 async def test_an_envelope_that_two_filters_match_is_shown_once() -> None:
-    async with tapped(MemoryHub(), Selection(("query.", "query.cancel", "*")), "payload.query_id") as tap:
+    async with tapped(MemoryHub(), Filter("subject:query.,query.cancel,*"), "payload.query_id") as tap:
         sender, _, seen = tap
         await sender.publish(cancel(1))
     assert seen == ["q1"]
 
 
 async def test_lost_messages_are_reported_without_being_asked_for() -> None:
-    async with tapped(MemoryHub(), Selection(), "payload.query_id") as tap:
+    async with tapped(MemoryHub(), Filter(), "payload.query_id") as tap:
         sender, _, seen = tap
         await sender.publish(cancel(1))
         sender.last_seq["query.cancel"] += 12
@@ -192,7 +193,7 @@ async def test_lost_messages_are_reported_without_being_asked_for() -> None:
 
 
 async def test_losses_of_what_is_not_shown_are_not_reported() -> None:
-    async with tapped(MemoryHub(), Selection(("tool.*.x",)), "payload.query_id") as tap:
+    async with tapped(MemoryHub(), Filter("subject:tool.*.x"), "payload.query_id") as tap:
         sender, _, seen = tap
         await sender.publish(tool_request(1))
         sender.last_seq["tool.request.y"] += 5
@@ -202,7 +203,7 @@ async def test_losses_of_what_is_not_shown_are_not_reported() -> None:
 
 async def test_frames_that_are_no_messages_are_counted() -> None:
     hub = MemoryHub()
-    async with tapped(hub, Selection(), "payload.query_id") as tap:
+    async with tapped(hub, Filter(), "payload.query_id") as tap:
         sender, _, seen = tap
         hub.forward(b"query.cancel\0rubbish\0{}")
         await sender.publish(cancel(1))
@@ -210,7 +211,7 @@ async def test_frames_that_are_no_messages_are_counted() -> None:
 
 
 async def test_gaps_that_others_report_are_shown_as_any_message() -> None:
-    async with tapped(MemoryHub(), Selection(), "subject", "payload.missed") as tap:
+    async with tapped(MemoryHub(), Filter(), "subject", "payload.missed") as tap:
         sender, _, seen = tap
         await sender.publish(BusGap(observer="a", sender="b", instance="c", missed_subject="d", missed=4))
     assert seen == ["bus.gap\t4"]
@@ -240,11 +241,11 @@ async def test_hz_reports_at_the_end_at_the_latest() -> None:
     async with Bus("sender", hub.transport()) as sender:
         await sender.ready()
         async with Printer(PlainView(), on_end=lambda: None, out=terminal.out, err=terminal.err) as printer:
-            selection, rate = Selection(("query.cancel",)), ArrivalRate()
+            wanted, rate = Filter("subject:query.cancel"), ArrivalRate()
             task = asyncio.create_task(
                 report_each_second(
                     Bus("tap", hub.transport()),
-                    selection,
+                    wanted,
                     lambda _: rate.add(monotonic()),
                     rate.report,
                     printer,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import starmap
 
 from pydantic_core import from_json, to_json
@@ -12,48 +12,55 @@ from pydantic_core import from_json, to_json
 from local.api.http import KEEP_ALIVE, Chunks, RequestRefused, ServerEvent, sse, ticking
 from local.bus.bus import Bus
 from local.bus.envelope import Envelope
-from local.bus.message import is_family, is_subject
+from local.bus.filter import BadFilter, Filter
 from local.memory.messages import OWNER
 
-MAX_FILTERS = 32
+EVERYTHING = Filter("subject:*")
+MAX_SUBJECTS = 32
+MAX_MARKS = 16
 MAX_WAITING = 2_000
 MAX_WAITING_BYTES = 8 * 1024 * 1024
 CHUNK_BYTES = 64 * 1024
+NO_MARKS: Mapping[str, Filter] = {}
 
 
-def is_filter(text: str) -> bool:
-    """Whether `text` is a subject, a family ("tool.result.") or everything ("")."""
-    return text == "" or is_subject(text.removesuffix("."))
-
-
-def checked_filters(filters: Sequence[str], param: str) -> Sequence[str]:
-    """Return the filters unchanged. Raises `RequestRefused` (invalid) for an invalid one, and for too many."""
-    if len(filters) > MAX_FILTERS:
-        raise RequestRefused("invalid", f"{param}: at most {MAX_FILTERS} can be given", param)
-    for one in filters:
-        if not is_filter(one):
-            text = f"{param}: {one[:200]!r} is neither a subject nor a family, which ends in a dot"
-            raise RequestRefused("invalid", text, param)
-    return filters
-
-
-def without_overlap(filters: Iterable[str]) -> list[str]:
-    """Return the filters that no other one covers, so that no message is received twice."""
-    unique = sorted(set(filters))
-    families = [one for one in unique if is_family(one)]
-    return [one for one in unique if not any(one.startswith(wider) for wider in families if wider != one)]
+def read_filter(
+    text: str | None, subjects: Sequence[str] | None = None, *, param: str = "filter", subject_param: str = "subject"
+) -> Filter:
+    """Return the filter of a request: its text, and subjects of which any will do; without either, everything. Raises
+    `RequestRefused` (invalid) that names the parameter.
+    """
+    try:
+        wanted = EVERYTHING if text is None else Filter(text)
+    except BadFilter as error:
+        raise RequestRefused("invalid", f"{param}: {error}", param) from None
+    if not subjects:
+        return wanted
+    if len(subjects) > MAX_SUBJECTS:
+        raise RequestRefused("invalid", f"{subject_param}: at most {MAX_SUBJECTS} can be given", subject_param)
+    try:
+        return wanted & Filter.of("subject", subjects)
+    except BadFilter as error:
+        raise RequestRefused("invalid", f"{subject_param}: {error}", subject_param) from None
 
 
 class BusWatch:
-    """The events that one client of the bus has not been sent yet. The queue is bounded: a slow client loses the events
-    that find no room, and an event `lost` has their number in their place. With `user_id` only that user's messages are
-    included; without payloads only headers and sizes. `changed` is set when there are events.
+    """The events of messages that match a filter which one client has not been sent yet. The queue is bounded: a slow
+    client loses the events that find no room, and an event `lost` has their number in their place. With `user_id` only
+    that user's messages are included; without payloads only headers and sizes. Each event names those of the `marks`
+    that match it. `changed` is set when there are events.
     """
 
     def __init__(
-        self, user_id: str | None = None, *, with_payload: bool = True, changed: asyncio.Event | None = None
+        self,
+        wanted: Filter = EVERYTHING,
+        user_id: str | None = None,
+        *,
+        with_payload: bool = True,
+        marks: Mapping[str, Filter] = NO_MARKS,
+        changed: asyncio.Event | None = None,
     ) -> None:
-        self._user_id, self._with_payload = user_id, with_payload
+        self._wanted, self._user_id, self._with_payload, self._marks = wanted, user_id, with_payload, marks
         self.changed = changed or asyncio.Event()
         self.ended = False
         self._waiting: deque[ServerEvent] = deque()
@@ -61,13 +68,14 @@ class BusWatch:
 
     def receive(self, envelope: Envelope) -> None:
         """Receive one envelope. One without a user belongs to the owner."""
-        if self._user_id not in (None, envelope.user_id or OWNER):
+        if self._user_id not in (None, envelope.user_id or OWNER) or not self._wanted.matches(envelope):
             return
         if len(self._waiting) >= MAX_WAITING or self._bytes >= MAX_WAITING_BYTES:
             self._lost += 1
             return
         self._report_loss()
-        self._append(as_event(envelope, with_payload=self._with_payload))
+        marks = [text for text, mark in self._marks.items() if mark.matches(envelope)]
+        self._append(as_event(envelope, with_payload=self._with_payload, marks=marks))
         self.changed.set()
 
     def take(self) -> list[ServerEvent]:
@@ -106,13 +114,13 @@ class BusStreams:
         self._watches: set[BusWatch] = set()
 
     async def chunks(
-        self, filters: Iterable[str], user_id: str | None, may_hear: Callable[[], bool], *, with_payload: bool = True
+        self, wanted: Filter, user_id: str | None, may_hear: Callable[[], bool], *, with_payload: bool = True
     ) -> Chunks:
-        """Yield the events on the filtered subjects from the first chunk on, of all users or of one, until `stop`, or
+        """Yield the events of messages that match from the first chunk on, of all users or of one, until `stop`, or
         until the client's permission ends.
         """
-        watch = BusWatch(user_id, with_payload=with_payload)
-        ends = [self._bus.subscribe(subject, watch.receive) for subject in without_overlap(filters)]
+        watch = BusWatch(wanted, user_id, with_payload=with_payload)
+        ends = [self._bus.subscribe(subject, watch.receive) for subject in wanted.subscriptions()]
         self._watches.add(watch)
         try:
             await self._bus.ready()
@@ -138,11 +146,11 @@ class BusStreams:
             watch.end()
 
 
-def as_event(envelope: Envelope, *, with_payload: bool = True) -> ServerEvent:
-    """Return an envelope as an event of the default kind, numbered by its id: its header, the size of its payload, and
-    the payload as JSON or, if it is none, as text.
+def as_event(envelope: Envelope, *, with_payload: bool = True, marks: Sequence[str] = ()) -> ServerEvent:
+    """Return an envelope as an event of the default kind, numbered by its id: its header, the size of its payload, the
+    marks, and the payload as JSON or, if it is none, as text.
     """
-    told = {**envelope.header(), "size": len(envelope.payload)}
+    told = {**envelope.header(), "size": len(envelope.payload), **({"matches": marks} if marks else {})}
     if with_payload:
         try:
             told["payload"] = from_json(envelope.payload, allow_inf_nan=False)

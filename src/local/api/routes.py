@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from local.api.bus_stream import checked_filters
+from local.api.bus_stream import read_filter
 from local.api.context import api
 from local.api.http import RETRY_SECONDS, EventStream, JsonResponse, PathId, RequestRefused, read_body, takes, waited
 from local.api.models import chat_models, model_of
@@ -43,6 +43,7 @@ from local.api.security import Access, Caller, Principal, is_own_user, open_to, 
 from local.api.sign_ins import CODE_SECONDS, browser_in
 from local.api.stream import StreamBody
 from local.bus.envelope import new_id
+from local.bus.filter import MAX_TEXT, BadFilter, Filter, completions
 from local.bus.messages import DEFAULT_MODEL, ControlVerb, with_mode, with_model
 from local.bus.vocabulary import NON_INTERACTIVE
 from local.core.errors import LocalError
@@ -187,17 +188,39 @@ def add_bus_routes(routes: APIRouter) -> None:
     async def events(
         request: Request,
         caller: Caller,
+        filter: Annotated[str | None, Query(max_length=MAX_TEXT)] = None,
         subject: Annotated[list[str] | None, Query()] = None,
         payload: Literal["full", "none"] = "full",
     ) -> Response:
-        """Every envelope on the given subjects ("response.generation", the family "tool.result."; none is everything).
+        """Every envelope that matches a filter such as `subject:tool.* -sender:generator`, and one of the subjects, if
+        there are some (`response.generation`, the family `tool.result.`, the pattern `tool.*`). Without either it is
+        everything.
 
         Users receive their own messages, the owner all; with `payload=none` only headers and sizes. An event `lost` has
         the number of messages that a slow client has missed.
         """
-        filters = checked_filters(subject or [""], "subject")
+        wanted = read_filter(filter, subject)
         may_hear = partial(api().still_knows, principal_of(request))
-        return EventStream(api().bus_streams.chunks(filters, caller.user_id, may_hear, with_payload=payload == "full"))
+        return EventStream(api().bus_streams.chunks(wanted, caller.user_id, may_hear, with_payload=payload == "full"))
+
+    @routes.get("/events/filter")
+    @open_to(Access.USERS)
+    async def check_filter(caller: Caller, filter: Annotated[str, Query(max_length=MAX_TEXT)]) -> Response:
+        """What is wrong with a filter, and at which of its characters, from 0; both are null if it can be used. With
+        it, ways to complete its last word.
+        """
+        fault: BadFilter | None = None
+        try:
+            Filter(filter)
+        except BadFilter as error:
+            fault = error
+        listed = api().participants.listing(api().clock()) if caller.is_owner else []
+        found = completions(filter, [row["name"] for row in listed])
+        return JsonResponse({
+            "error": fault and str(fault),
+            "position": fault and fault.position,
+            "completions": [completion._asdict() for completion in found],
+        })  # fmt: skip
 
 
 # The system itself: participants are started, stopped and restarted. It requires the owner token on every connection.

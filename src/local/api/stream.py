@@ -15,13 +15,14 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import from_json, to_json
 
-from local.api.bus_stream import BusWatch, checked_filters, without_overlap
+from local.api.bus_stream import MAX_MARKS, BusWatch, read_filter
 from local.api.http import KEEP_ALIVE, Chunks, Id, RequestRefused, ServerEvent, sse, status_of, ticking
 from local.api.participants import ParticipantTable, ParticipantWatch
 from local.api.queries import JudgementWindow, QueryFinder, payload_of
 from local.api.security import Principal
 from local.bus.bus import Bus
 from local.bus.envelope import Envelope, session_of
+from local.bus.filter import Filter
 from local.bus.messages import (
     ConversationResult,
     QueryAccepted,
@@ -84,11 +85,14 @@ MAX_SESSIONS, MAX_QUERIES = 64, 256
 
 
 class BusBody(BaseModel):
-    """The part of the bus that a stream carries: subjects and families, with payloads or only their sizes."""
+    """The part of the bus that a stream carries: subjects, families and patterns, with payloads or only their sizes.
+    Each event has as `matches` those of the `filters` that match it.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
     subjects: Annotated[tuple[str, ...], Field(strict=False)] = ("",)
     payload: Literal["none", "full"] = "none"
+    filters: Annotated[tuple[str, ...], Field(max_length=MAX_MARKS, strict=False)] = ()
 
 
 class StreamBody(BaseModel):
@@ -517,7 +521,9 @@ class BrowserStreams:
         `BusNotReady`.
         """
         given = body.model_fields_set
-        filters = checked_filters(body.bus.subjects, "bus.subjects") if body.bus is not None else ()
+        bus = body.bus or BusBody()
+        wanted = read_filter(None, bus.subjects, subject_param="bus.subjects")
+        marks = {text: read_filter(text, param="bus.filters") for text in bus.filters}
         if body.participants and not stream.principal.is_owner:
             raise RequestRefused("forbidden", "participants: they are for the owner of the system alone")
         if "sessions" in given:
@@ -531,7 +537,7 @@ class BrowserStreams:
             watch = ParticipantWatch(self._participants, self._clock)
             stream.carry_participants(watch if body.participants else None)
         if "bus" in given:
-            self._carry_bus(stream, body.bus, filters)
+            self._carry_bus(stream, body.bus, wanted, marks)
         self._subscribe()
         await self._bus.ready()
 
@@ -564,13 +570,16 @@ class BrowserStreams:
         self._streams.pop(key).end()
         self._subscribe()
 
-    def _carry_bus(self, stream: BrowserStream, body: BusBody | None, filters: Sequence[str]) -> None:
+    def _carry_bus(
+        self, stream: BrowserStream, body: BusBody | None, wanted: Filter, marks: Mapping[str, Filter]
+    ) -> None:
         if body == stream.bus_body:
             return None  # unsent events stay
         if body is None:
             return stream.carry_bus(None, None, ())
-        watch = BusWatch(stream.principal.user_id, with_payload=body.payload == "full", changed=stream.changed)
-        ends = [self._bus.subscribe(subject, watch.receive) for subject in without_overlap(filters)]
+        has_payload, user_id = body.payload == "full", stream.principal.user_id
+        watch = BusWatch(wanted, user_id, with_payload=has_payload, marks=marks, changed=stream.changed)
+        ends = [self._bus.subscribe(subject, watch.receive) for subject in wanted.subscriptions()]
         return stream.carry_bus(body, watch, ends)
 
     # Subscriptions for all of them

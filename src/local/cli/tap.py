@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import select
 import signal
 import threading
@@ -23,16 +22,8 @@ import typer
 from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
 from local.bus.envelope import Envelope, is_packed, needs_packing, new_id
-from local.bus.message import (
-    GENERATION_THINKING,
-    GENERATION_TOKEN,
-    PARTICIPANT_STATUS,
-    covers,
-    is_family,
-    is_subject,
-    message_classes,
-    parse_object,
-)
+from local.bus.filter import Filter
+from local.bus.message import GENERATION_THINKING, GENERATION_TOKEN, covers, is_subject, message_classes, parse_object
 from local.bus.security import Declaration, Declarations, SenderGuard, with_keys
 from local.bus.zeromq import open_transport
 from local.cli.main import BusOption, DataDir, JsonOption, Many, OutputFailed, clock_time, cut, terminal_width, visible
@@ -299,75 +290,6 @@ def _write_some(descriptor: int, data: memoryview) -> memoryview:
         return data
 
 
-# Which envelopes a tap shows: decided by their headers alone, payloads stay unparsed.
-
-UPKEEP = (PARTICIPANT_STATUS, "journal.", "model.lease.")
-_PATTERN = re.compile(r"[A-Za-z0-9_.*-]*")
-
-
-class BadSubject(LocalError):
-    """The error for a subject that no message can have."""
-
-    kind = "bad_subject"
-
-    def __init__(self, pattern: str) -> None:
-        example = "a subject (query.received), a family (tool.) or a pattern (tool.*.web_search)"
-        super().__init__(f"--subject {pattern!r}: expected {example}")
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """A selection of messages. `subjects` are whole subjects, families that end in a dot, or patterns in which `*`
-    matches any characters; without one, all messages except the regular internal traffic: status beats, and the
-    messages between the journal or the model arbiter and their users.
-
-    Raises `BadSubject`.
-    """
-
-    subjects: tuple[str, ...] = ()
-    session_id: str | None = None
-    query_id: str | None = None
-    _wanted: re.Pattern[str] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        for pattern in self.subjects:
-            if not _PATTERN.fullmatch(pattern):
-                raise BadSubject(pattern)
-        wanted = "|".join(map(_as_regex, self.subjects)) or f"(?!{'|'.join(map(_as_regex, UPKEEP))}$).*"
-        object.__setattr__(self, "_wanted", re.compile(wanted))
-
-    def wants(self, envelope: Envelope) -> bool:
-        """Whether to show this envelope. All that one query caused has its id as the correlation id. The beginning of
-        an id is enough.
-        """
-        return (
-            (self.session_id is None or (envelope.session_id or "").startswith(self.session_id))
-            and (self.query_id is None or envelope.correlation_id.startswith(self.query_id))
-            and self.wants_subject(envelope.subject)
-        )
-
-    def wants_subject(self, subject: str) -> bool:
-        """Whether envelopes of this subject can be wanted at all."""
-        return self._wanted.fullmatch(subject) is not None
-
-    def subscriptions(self) -> list[str]:
-        """Return the subjects and families to subscribe to, none of them twice or inside another."""
-        needed = {_subscription(pattern) for pattern in self.subjects} or {""}
-        return sorted(
-            subject for subject in needed if not any(other != subject and covers(other, subject) for other in needed)
-        )
-
-
-def _as_regex(pattern: str) -> str:
-    return re.escape(pattern).replace(r"\*", ".*") + (".*" if is_family(pattern) else "")
-
-
-def _subscription(pattern: str) -> str:
-    """The narrowest subject or family that holds everything a pattern matches."""
-    literal, star, _ = pattern.partition("*")
-    return literal[: literal.rfind(".") + 1] if star else pattern
-
-
 # Whether the system that is tapped still runs, in words, at each change.
 
 LOOK_SECONDS = 1.0
@@ -481,7 +403,7 @@ def _telling(watch: SystemWatch | None, printer: Printer[T]) -> Iterator[None]:
 
 async def listen(
     bus: Bus,
-    selection: Selection,
+    wanted: Filter,
     receive: Callable[[Envelope], object],
     printer: Printer[Any],
     stop: asyncio.Event,
@@ -489,19 +411,19 @@ async def listen(
     seconds: float | None = None,
     each_second: Callable[[], object] = lambda: None,
 ) -> float:
-    """Give `receive` every selected envelope until `stop` is set or `seconds` have passed, and report losses.
+    """Give `receive` every wanted envelope until `stop` is set or `seconds` have passed, and report losses.
 
     `each_second` is called once a second and at the end. Returns for how many seconds it has listened. Raises
     `BusNotReady`.
     """
-    losses, clock = LossReport(bus, selection), asyncio.get_running_loop().time
+    losses, clock = LossReport(bus, wanted), asyncio.get_running_loop().time
 
     def sift(envelope: Envelope) -> None:
-        if selection.wants(envelope):
+        if wanted.matches(envelope):
             receive(envelope)
 
     async with bus:
-        for subject in selection.subscriptions():
+        for subject in wanted.subscriptions():
             bus.subscribe(subject, sift)
         await bus.ready(READY_SECONDS)
         printer.note("listening; Ctrl-C ends it")
@@ -522,40 +444,40 @@ def report_until_stopped(
     """Pass the messages on a subject to a statistic, and print its `report` once a second, until `seconds` have passed
     or `print_until_stopped` ends.
     """
-    selection = Selection((subject,))
+    wanted = Filter.of("subject", [subject])
     print_until_stopped(
         PlainView(),
-        lambda bus, printer, stop: report_each_second(bus, selection, receive, report, printer, stop, seconds=seconds),
+        lambda bus, printer, stop: report_each_second(bus, wanted, receive, report, printer, stop, seconds=seconds),
         data_dir=data_dir,
         addresses=addresses,
     )
 
 
 async def report_each_second(
-    bus: Bus, selection: Selection, receive: Callable[[Envelope], object], report: Callable[[], str],
+    bus: Bus, wanted: Filter, receive: Callable[[Envelope], object], report: Callable[[], str],
     printer: Printer[str], stop: asyncio.Event, *, seconds: float | None = None,
 ) -> None:  # fmt: skip
-    """Pass every selected envelope to a statistic, and print its `report` once a second and at the end."""
+    """Pass every wanted envelope to a statistic, and print its `report` once a second and at the end."""
 
     def print_report() -> None:
         line = report()
         printer.offer(line, len(line))
 
-    await listen(bus, selection, receive, printer, stop, seconds=seconds, each_second=print_report)
+    await listen(bus, wanted, receive, printer, stop, seconds=seconds, each_second=print_report)
 
 
 class LossReport:
-    """The report of missed messages of a selection, in words."""
+    """The report of missed messages of a filter, in words."""
 
-    def __init__(self, bus: Bus, selection: Selection) -> None:
-        self._bus, self._selection = bus, selection
+    def __init__(self, bus: Bus, wanted: Filter) -> None:
+        self._bus, self._wanted = bus, wanted
         self._seen: Counter[str] = Counter()
 
     def take(self) -> Counter[str]:
         """The losses since the last call: "of <subject> from <sender>", and how many."""
         losses: Counter[str] = Counter()
         for gap in self._bus.take_gaps():
-            if self._selection.wants_subject(gap.missed_subject):
+            if self._wanted.may_match(gap.missed_subject):
                 losses[f"of {gap.missed_subject} from {gap.sender}"] += gap.missed
         for name, what in _REFUSED.items():
             if refused := self._bus.counters[name] - self._seen[name]:
@@ -695,8 +617,29 @@ def _json(value: Any) -> str:
 
 # `local2 tap`: all messages of the bus, as they are published.
 
+FilterWords = Annotated[
+    Many,
+    typer.Argument(
+        metavar="[FILTER]",
+        help="Only messages that match, such as 'subject:tool.* -sender:generator \"words\"'.",
+        show_default=False,
+    ),
+]
+
+
+def chosen(words: Many, subjects: Many = None, **ids: str | None) -> Filter:
+    """Return the filter of a command's words and options; an id may be only its beginning. Raises `BadFilter`."""
+    wanted = Filter(" ".join(words or ()))
+    if subjects:
+        wanted &= Filter.of("subject", subjects)
+    for name, value in ids.items():
+        if value is not None:
+            wanted &= Filter.of(name, [value])
+    return wanted
+
 
 def echo(
+    words: FilterWords = None,
     subject: Annotated[
         Many,
         typer.Option(
@@ -722,8 +665,11 @@ def echo(
     data_dir: DataDir = None,
     bus: BusOption = None,
 ) -> None:
-    """Show every message, one per line."""
-    selection = Selection(tuple(subject or ()), session, query)
+    """Show every message, or those that match a filter, one per line.
+
+    Example: local2 tap 'subject:tool.* -sender:generator size>64k "words"'
+    """
+    wanted = chosen(words, subject, session=session, query=query)
     blobs = BlobStore(find_data_dir(data_dir) / "blobs")
     view: View[Envelope]
     if field:
@@ -734,20 +680,20 @@ def echo(
         view = HumanView(width=terminal_width, show_payload=not no_payload, fold=not no_fold)
     print_until_stopped(
         view,
-        lambda bus, printer, stop: watch(bus, selection, printer, stop),
+        lambda bus, printer, stop: watch(bus, wanted, printer, stop),
         data_dir=data_dir,
         addresses=bus,
         count=count,
     )
 
 
-async def watch(bus: Bus, selection: Selection, printer: Printer[Envelope], stop: asyncio.Event) -> None:
-    """Pass selected messages to a printer until `stop` is set."""
+async def watch(bus: Bus, wanted: Filter, printer: Printer[Envelope], stop: asyncio.Event) -> None:
+    """Pass wanted messages to a printer until `stop` is set."""
 
     def receive(envelope: Envelope) -> None:
         printer.offer(envelope, len(envelope.payload))
 
-    await listen(bus, selection, receive, printer, stop)
+    await listen(bus, wanted, receive, printer, stop)
 
 
 # `local2 tap pub`: publish one message by hand.

@@ -18,11 +18,12 @@ import typer
 
 from local.bus.bus import Bus
 from local.bus.envelope import Envelope
+from local.bus.filter import Filter, is_upkeep
 from local.bus.message import PARTICIPANT_STATUS, Message, covers, delivery_of, is_family, is_subject, message_classes
 from local.bus.messages import ParticipantStatus
 from local.bus.security import Declaration, Declarations
 from local.cli.main import BusOption, DataDir, EndSeconds, JsonOption, sized, visible
-from local.cli.tap import UPKEEP, PlainView, Printer, Selection, listen, print_until_stopped, report_until_stopped
+from local.cli.tap import PlainView, Printer, listen, print_until_stopped, report_until_stopped
 from local.core.data_dir import SENDERS
 from local.core.environment import data_dir as find_data_dir
 from local.core.errors import LocalError, MalformedFrame
@@ -162,7 +163,7 @@ def draw_and_print(show: Text, seconds: float, data_dir: Path | None, addresses:
 
     async def work(bus: Bus, printer: Printer[str], stop: asyncio.Event) -> None:
         drawn = BusGraph(Declarations(folder).read)
-        await listen(bus, Selection((PARTICIPANT_STATUS,)), drawn.receive, printer, stop, seconds=seconds)
+        await listen(bus, Filter.of("subject", [PARTICIPANT_STATUS]), drawn.receive, printer, stop, seconds=seconds)
         text = show(drawn)
         printer.offer(text, len(text))
 
@@ -276,7 +277,7 @@ def _first_of_each(arrows: list[Arrow]) -> list[Arrow]:
 
 
 def _is_worth_showing(subject: str) -> bool:
-    return subject != "" and not any(covers(upkeep, subject) for upkeep in UPKEEP)
+    return subject != "" and not is_upkeep(subject)
 
 
 def _quoted(text: str) -> str:
@@ -415,7 +416,7 @@ def _type_of(kind: type[Message], name: str) -> str:
 
 # `local2 tap list`: the subjects in use, their publishers and rates.
 
-EVERYTHING = Selection(("*",))
+EVERYTHING = Filter("subject:*")
 
 
 def list_subjects(

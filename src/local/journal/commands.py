@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
 
@@ -22,6 +21,7 @@ from pydantic_core import from_json, to_json
 from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
 from local.bus.envelope import Envelope, decode, needs_packing, new_id
+from local.bus.filter import Filter
 from local.bus.message import MAIN_RESPONDENT, QUERY_RECEIVED, Message
 from local.bus.messages import QueryFailed, QueryReceived, ResponseGeneration, ToolRequest, ToolResult
 from local.bus.security import Declaration
@@ -41,9 +41,10 @@ from local.cli.main import (
 )
 from local.cli.tap import (
     READY_SECONDS,
+    FilterWords,
     HumanView,
     Printer,
-    Selection,
+    chosen,
     client_bus,
     find_bus,
     print_until_stopped,
@@ -325,16 +326,18 @@ class JournalSource(NamedTuple):
         found = self.journal.read_all(session_id=key) if is_session else self.journal.read_all(correlation_id=key)
         return map(JournalRecord.of, found)
 
-    def select(
-        self, selection: Selection, since: float | None = None, until: float | None = None
-    ) -> Iterator[JournalRecord]:
-        """The selected messages that were committed from `since` on and before `until`, oldest first. Raises
-        `NotOnRecord` unless it is one session's id, or its beginning."""
-        if selection.session_id is not None and not self._is_session(selection.session_id):
-            selection = replace(selection, session_id=self._whole(selection.session_id))
-        subjects = () if "" in selection.subscriptions() else selection.subscriptions()
-        stored = self.journal.read_all(subjects=subjects, session_id=selection.session_id, since=since, until=until)
-        return (record for record in map(JournalRecord.of, stored) if selection.wants(record.envelope))
+    def session(self, key: str) -> str:
+        """The id of the session with this id or with the only one that begins like this. Raises `NotOnRecord`."""
+        return key if self._is_session(key) else self._whole(key)
+
+    def select(self, wanted: Filter, since: float | None = None, until: float | None = None) -> Iterator[JournalRecord]:
+        """The messages that match and were committed from `since` on and before `until`, oldest first."""
+        subjects = [subject for subject in wanted.subscriptions() if subject]
+        session_id, query_id = wanted.exact("session"), wanted.exact("query")
+        stored = self.journal.read_all(
+            subjects=subjects, session_id=session_id, correlation_id=query_id, since=since, until=until
+        )
+        return (record for record in map(JournalRecord.of, stored) if wanted.matches(record.envelope))
 
     def _is_session(self, key: str) -> bool:
         return bool(self.journal.read(limit=1, session_id=key))
@@ -366,22 +369,22 @@ def open_source(data_dir: Path | None) -> Iterator[JournalSource]:
 # The messages of an export that may be published again on a running bus. Plain code.
 
 # Published again, these would have the system work: ask its model, run its tools, stop a turn, change its memory.
-WORK = Selection(("query.received", "query.cancel", "*.request.*", "user.feedback", "config.changed"))
+WORK = Filter("subject:query.received,query.cancel,*.request.*,user.feedback,config.changed")
 # Published again, these would be false statements about the running system: its participants, tools and safety levels.
-MACHINERY = Selection(("journal.", "bus.", "participant.status", "tool.schema", "tool.schema.request"))
+MACHINERY = Filter("subject:journal.,bus.,participant.status,tool.schema,tool.schema.request")
 
 
 class PlayFilter:
     """A filter of the messages to play; `left_out` counts the others by reason."""
 
-    def __init__(self, selection: Selection, *, include_queries: bool) -> None:
-        self._selection, self._include_queries = selection, include_queries
+    def __init__(self, wanted: Filter, *, include_queries: bool) -> None:
+        self._wanted, self._include_queries = wanted, include_queries
         self.left_out: Counter[str] = Counter()
 
     def choose(self, records: Iterable[JournalRecord]) -> Iterator[JournalRecord]:
         """The records that are selected, still have their payload, and are harmless or asked for."""
         for record in records:
-            if not self._selection.wants(record.envelope):
+            if not self._wanted.matches(record.envelope):
                 continue
             if reason := self._objection(record):
                 self.left_out[reason] += 1
@@ -394,9 +397,9 @@ class PlayFilter:
             return "whose payload was removed"
         if not isinstance(record.content(None), dict):
             return "whose payload is no JSON object"
-        if MACHINERY.wants_subject(subject):
+        if MACHINERY.may_match(subject):
             return "about the internals of the recording system"
-        if WORK.wants_subject(subject) and not self._include_queries:
+        if WORK.may_match(subject) and not self._include_queries:
             return "that the system would execute; --include-queries plays them, too"
         return ""
 
@@ -573,10 +576,14 @@ journal_app = typer.Typer(help="Read and export the recorded messages: list, sho
 
 
 @journal_app.command("list")
-def list_command(data_dir: DataDir = None) -> None:
-    """Show the sessions: first query, number of messages, first and last time."""
+def list_command(words: FilterWords = None, data_dir: DataDir = None) -> None:
+    """Show the sessions: first query, number of messages, first and last time. With a filter, show the messages that
+    match, one per line.
+
+    Example: local2 journal list 'subject:tool.result.* payload.error.kind=timeout'
+    """
     with open_source(data_dir) as source:
-        write_lines(list_sessions(source, terminal_width()))
+        write_lines(show_messages(source.select(chosen(words))) if words else list_sessions(source, terminal_width()))
 
 
 @journal_app.command("show")
@@ -622,6 +629,7 @@ def redeliver_command(
 
 @journal_app.command("export")
 def export_command(
+    words: FilterWords = None,
     session: Annotated[str | None, typer.Option(metavar="ID", help="Only this session.")] = None,
     since: Moment = None,
     until: Moment = None,
@@ -632,12 +640,13 @@ def export_command(
     data_dir: DataDir = None,
 ) -> None:
     """Export messages as JSON lines, one object per message."""
-    now = time.time()
-    selection = Selection(tuple(subject or ()), session_id=session)
+    now, wanted = time.time(), chosen(words, subject)
     begin = None if since is None else moment(since, "--since", now)
     end = None if until is None else moment(until, "--until", now)
     with open_source(data_dir) as source:
-        records = source.select(selection, begin, end)
+        if session is not None:
+            wanted &= Filter.of("session", [source.session(session)], "=")
+        records = source.select(wanted, begin, end)
         write_lines((record.as_json(source.blobs) for record in records), output or STANDARD_OUTPUT)
 
 
@@ -672,7 +681,7 @@ def play_command(
     if (rate is not None) + step + at_once > 1:
         raise typer.BadParameter("--rate, --step and --at-once exclude each other; give one of them")
     make_pace = without_pause if at_once else stepwise if step else functools.partial(spaced, rate or 1.0)
-    play_filter = PlayFilter(Selection(tuple(subject or ("*",))), include_queries=include_queries)
+    play_filter = PlayFilter(Filter.of("subject", subject or ["*"]), include_queries=include_queries)
     records = list(play_filter.choose(read_export(file)))
     if not (same_ids or twice_on_record):
         refuse_own_system(find_data_dir(data_dir), bus)

@@ -11,10 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from local.api.bus_stream import checked_filters
+from local.api.bus_stream import read_filter
 from local.api.context import api
 from local.api.http import ID_PATTERN, Id, JsonResponse, RequestRefused, read_body, takes
 from local.api.security import Access, Caller, open_to
+from local.bus.filter import MAX_TEXT, Filter
 from local.journal.messages import (
     JournalDeadLetters,
     JournalDeadRead,
@@ -31,6 +32,7 @@ PIECE = 50  # messages that are read at a time
 MOST_LOOKED_AT = 5_000  # for one page: a user's own may be few among those of others
 MOST_PAYLOADS = 100  # in one page
 
+FilterText = Annotated[str | None, Query(max_length=MAX_TEXT)]
 Identifier = Annotated[str | None, Query(pattern=ID_PATTERN)]
 Number = Annotated[int | None, Query(ge=0, lt=END)]
 Moment = Annotated[float | None, Query(ge=0, lt=2**40)]  # seconds since 1970
@@ -62,6 +64,7 @@ class _Journal:
         caller: Caller,
         after: Number = None,
         before: Number = None,
+        filter: FilterText = None,
         subject: Annotated[list[str] | None, Query()] = None,
         session: Identifier = None,
         query: Identifier = None,
@@ -71,22 +74,17 @@ class _Journal:
         limit: Annotated[int, Query(ge=1, le=500)] = 100,
     ) -> Response:
         """List the headers of recorded messages, the latest first, or with `after` the oldest first; with `payloads`
-        the payloads too, of at most 100. With `participant` what it sent, and the requests to it; with `until` what
-        was recorded before that time. Users see their own, the owner sees all. `after` and `before` in the answer are
-        the cursors of the next pages; a page with a cursor may be empty.
+        the payloads too, of at most 100. `filter` is as in GET /events, and `subject`, `session`, `query` and
+        `participant` narrow it down; with `until` what was recorded before that time. Users see their own, the owner
+        sees all. `after` and `before` in the answer are the cursors of the next pages; a page with a cursor may be
+        empty.
         """
         if until is not None:
             number = await _first_from(until)
             before = number if before is None else min(before, number)
         limit = min(limit, MOST_PAYLOADS) if payloads else limit
-        request = JournalRead(
-            subjects=checked_filters(subject, "subject") if subject else (),
-            correlation_id=query,
-            session_id=session,
-            after=after or 0,
-            before=END if before is None and not after else before,
-            limit=PIECE,
-        )
+        wanted = _wanted(filter, subject, session=session, query=query, participant=participant)
+        request = _request(wanted, after=after or 0, before=END if before is None and not after else before)
         entries, numbers = list[dict[str, object]](), list[int]()
         is_all = True
         async for message in api().session.entries(request):
@@ -94,7 +92,7 @@ class _Journal:
                 is_all = False
                 break
             numbers.append(message.entry.number)
-            if caller.sees(message.envelope.user_id) and (participant is None or _concerns(message, participant)):
+            if caller.sees(message.envelope.user_id) and wanted.matches(message.envelope):
                 more = {"payload": await api().session.payload(message)} if payloads else {}
                 entries.append({**message.as_json(), **more})
         first, last = (min(numbers), max(numbers)) if numbers else (None, after)
@@ -114,6 +112,7 @@ class _Journal:
     @open_to(Access.OWNER)
     async def export(
         self,
+        filter: FilterText = None,
         subject: Annotated[list[str] | None, Query()] = None,
         session: Identifier = None,
         participant: Identifier = None,
@@ -121,9 +120,8 @@ class _Journal:
     ) -> Response:
         """Export recorded messages with their payloads as NDJSON, the oldest first, in the form that
         `local2 journal export` writes and `local2 journal play` reads."""
-        subjects = checked_filters(subject, "subject") if subject else ()
-        request = JournalRead(subjects=subjects, session_id=session, limit=PIECE)
-        return StreamingResponse(_exported(request, participant, until), media_type="application/x-ndjson")
+        wanted = _wanted(filter, subject, session=session, participant=participant)
+        return StreamingResponse(_exported(wanted, until), media_type="application/x-ndjson")
 
     @open_to(Access.OWNER)
     async def dead(self) -> Response:
@@ -152,11 +150,32 @@ class _Journal:
         raise QueryRefused("not_found", f"message {number} is not in the journal")
 
 
-async def _exported(request: JournalRead, participant: str | None, until: float | None) -> AsyncIterator[str]:
-    async for message in api().session.entries(request):
+def _wanted(text: str | None, subjects: list[str] | None, **exact: str | None) -> Filter:
+    """The filter of a request: its text, and the parameters that narrow it down. Raises `RequestRefused`."""
+    wanted = read_filter(text, subjects)
+    for name, value in exact.items():
+        if value is not None:
+            wanted &= Filter.of(name, [value], "=")
+    return wanted
+
+
+def _request(wanted: Filter, after: int = 0, before: int | None = None) -> JournalRead:
+    """The narrowest request for everything that matches."""
+    return JournalRead(
+        subjects=tuple(subject for subject in wanted.subscriptions() if subject),
+        correlation_id=wanted.exact("query"),
+        session_id=wanted.exact("session"),
+        after=after,
+        before=before,
+        limit=PIECE,
+    )
+
+
+async def _exported(wanted: Filter, until: float | None) -> AsyncIterator[str]:
+    async for message in api().session.entries(_request(wanted)):
         if until is not None and message.entry.committed_at >= until:
             return
-        if participant is None or _concerns(message, participant):
+        if wanted.matches(message.envelope):
             line = {
                 "number": message.entry.number,
                 "committed_at": message.entry.committed_at,
@@ -166,11 +185,6 @@ async def _exported(request: JournalRead, participant: str | None, until: float 
                 "payload": await api().session.payload(message),
             }
             yield f"{json.dumps(line)}\n"
-
-
-def _concerns(message: RecordedMessage, participant: str) -> bool:
-    """Whether a participant has sent it, or is asked or reported about in it."""
-    return message.envelope.sender == participant or message.envelope.subject.endswith(f".{participant}")
 
 
 async def _one(request: JournalRead) -> RecordedMessage | None:

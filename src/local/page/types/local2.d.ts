@@ -1568,10 +1568,11 @@ export interface BranchBody {
   version?: boolean;
 }
 
-/** The part of the bus that a stream carries: subjects and families, with payloads or only their sizes. */
+/** The part of the bus that a stream carries: subjects, families and patterns, with payloads or only their sizes. Each event has as `matches` those of the `filters` that match it. */
 export interface BusBody {
   subjects?: string[];
   payload?: "none" | "full";
+  filters?: string[];
 }
 
 /** The body of POST /sign-in/codes: whether the code is for a `link` or to be typed. */

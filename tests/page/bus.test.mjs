@@ -1,6 +1,6 @@
 import { mock, test } from "node:test";
 import assert from "node:assert/strict";
-import { Rates, Ring, groupsOf, isPassing, isWanted, journalPath, lags, rateInWords, ratesBefore, seatsOf, together } from "../../src/local/page/core/bus.js";
+import { Rates, Ring, groupsOf, isPassing, journalPath, lags, rateInWords, ratesBefore, seatsOf, together } from "../../src/local/page/core/bus.js";
 
 test("a full ring keeps the latest, counts all, and shows the latest first", () => {
   const ring = new Ring(5, 2);
@@ -69,12 +69,15 @@ test("what waits for a participant is counted once for each of its consumers", (
   assert.equal(lags(ROWS).get("web_fetch"), 0);
 });
 
-test("messages are chosen by kind, conversation and participant, on the bus as in the journal", () => {
-  const header = { subject: "tool.result.web_fetch", sender: "web_fetch", session_id: "s" };
-  const all = { kind: "", session: "", participant: "" };
-  assert.ok(isWanted(header, all) && isWanted(header, { ...all, kind: "query. tool." }) && isWanted({ ...header, sender: "x" }, { ...all, participant: "web_fetch" }));
-  assert.ok(!isWanted(header, { ...all, kind: "tool" }) && !isWanted(header, { ...all, session: "t" }) && !isWanted(header, { ...all, participant: "web_search" }));
+test("the list of a filter begins with what is on record, and each message is there once", () => {
+  const ring = new Ring();
+  ring.push({ id: "c" });
+  ring.precede([{ id: "c", seq: 3 }, { id: "b", seq: 2 }, { id: "a", seq: 1 }]);
+  assert.deepEqual(ring.rows.map((row) => row.id), ["a", "b", "c"]);
+});
+
+test("the address of a list has its filter, and only what is given", () => {
   assert.deepEqual(["journal.read", "participant.status", "participant.request.start", "query.received"].map((subject) => isPassing({ subject })), [true, true, false, false]);
-  assert.equal(journalPath({ ...all, kind: "tool. bus.dead", participant: "a b", until: 5 }), "/journal?limit=100&subject=tool.&subject=bus.dead&participant=a+b&until=5");
-  assert.equal(journalPath({ ...all, session: "s", limit: null }, "/journal/export"), "/journal/export?session=s");
+  assert.equal(journalPath({ filter: "subject:tool.* words", until: 5 }), "/journal?limit=100&filter=subject%3Atool.*+words&until=5");
+  assert.equal(journalPath({ limit: null }, "/journal/export"), "/journal/export?");
 });

@@ -39,6 +39,12 @@ def choose(page: Page, label: str, title: str) -> None:
     page.get_by_label(label, exact=True).select_option(title)
 
 
+def filter_by(page: Page, text: str) -> None:
+    field = page.get_by_role("combobox", name="Filter", exact=True)
+    field.fill(text)
+    field.press("Enter")
+
+
 def test_what_happened_is_chosen_by_kind_and_the_record_by_time_and_participant(
     visit: Visit, paged: PagedSystem, asked: str
 ) -> None:
@@ -54,23 +60,28 @@ def test_what_happened_is_chosen_by_kind_and_the_record_by_time_and_participant(
     expect(table.get_by_role("cell", name="tool call", exact=True)).to_have_count(0)
     page.get_by_role("link", name="Messages").click()
     rows = page.get_by_role("region", name="Messages").locator("li[data-subject]")
-    choose(page, "Kind", "questions and answers")
+    filter_by(page, "subject:query.,response.generation")
     expect(rows.filter(has_text="response.generation").first).to_be_visible()
     expect(rows.filter(has_text="tool.")).to_have_count(0)
-    choose(page, "Kind", "everything")
-    choose(page, "Participant", "memory_tools")
+    filter_by(page, "sendr:api")
+    expect(page.get_by_role("alert")).to_contain_text("character 1: there is no field 'sendr'; use sender")
+    assert violations(page) == []
+    page.get_by_label("Filter").fill("participant:memory_to")
+    expect(page.locator("datalist option[value='participant:memory_tools']")).to_have_count(1)
+    filter_by(page, "participant:memory_tools payload.call_id:*")
+    expect(page.get_by_role("alert")).to_have_count(0)
     expect(rows.filter(has_text="tool.result.search_memory").first).to_be_visible()
     expect(rows.filter(has_text="query.received")).to_have_count(0)
     with page.expect_download() as saved:
         page.get_by_role("button", name="Save as a file").click()
     subjects = {json.loads(line)["subject"] for line in Path(saved.value.path()).read_text().splitlines()}
     assert "tool.result.search_memory" in subjects and "query.received" not in subjects
-    choose(page, "Participant", "all")
+    filter_by(page, "")
     page.get_by_label("Date and time").fill("2020-01-31T09:30:00")  # nothing is older than the first message
     expect(page.locator("output")).to_contain_text("up to")
     expect(page.locator(".screen .empty")).to_be_visible()
     page.get_by_role("button", name="Back to now").click()
-    choose(page, "Kind", "questions and answers")  # of everything, the newest may all be something else
+    filter_by(page, "subject:query.")  # of everything, the newest may all be something else
     first = rows.filter(has_text="query.received").first
     before = first.text_content() or ""
     paged.ask("Look up the moon", asked)  # it comes by itself
@@ -88,13 +99,14 @@ def test_a_message_that_was_sent_again_is_one_row(visit: Visit, paged: PagedSyst
         "sender": "api",
         "sent_at": time.time(),
         "summary": "again",
+        "matches": ["sender:api"],
     }
     event = f"event: message\nid: 1\ndata: {json.dumps(header)}\n\n"
     page = visit().open()
     page.route("**/stream?*", lambda route: route.fulfill(content_type="text/event-stream", body=event * 2))
     page.evaluate("location.hash = '#/activity/messages'")
     page.reload()
-    choose(page, "Kind", "questions and answers")
+    filter_by(page, "sender:api")
     rows = page.get_by_role("region", name="Messages").locator("li[data-subject]")
     expect(rows.filter(has_text="again")).to_have_count(1)
 
@@ -113,13 +125,17 @@ def test_the_bus_has_everybody_in_a_seat_and_each_message_that_passes(
     before = picture.get_by_role("link").evaluate_all("all => all.map(one => one.getAttribute('href'))")
     paged.ask("Look up the stars", asked)
     rows = page.get_by_role("region", name="Messages on the bus").locator("li[data-subject]")
-    choose(page, "Kind", "tool calls")
+    filter_by(page, "subject:tool.*")
     expect(rows.filter(has_text="tool.result.search_memory").first).to_be_visible()
     expect(rows.filter(has_text="generation.token")).to_have_count(0)
+    filter_by(page, "subject:query. comets")
+    expect(page.locator(".screen .empty")).to_contain_text("No message has matched")
+    paged.ask("Look up the comets", asked)  # it comes by itself
+    expect(rows.filter(has_text="query.received")).to_have_count(1)
     page.get_by_role("button", name="Hold still").click()
     expect(page.locator(".bus-head")).to_contain_text("held")
     page.get_by_role("button", name="Go on").click()
-    choose(page, "Participant", "memory_tools")
+    filter_by(page, "subject:tool.* participant:memory_tools")
     page.get_by_role("slider", name="Time").fill(str(until))
     expect(page.locator(".bus-head")).to_contain_text("on record")
     expect(picture.get_by_role("link", name=re.compile(r"^memory_tools, \d"))).to_be_visible()
@@ -129,7 +145,7 @@ def test_the_bus_has_everybody_in_a_seat_and_each_message_that_passes(
     assert violations(page, "main") == []
     page.get_by_role("button", name="Back to now").click()
     expect(page.locator(".bus-head")).to_contain_text("live")
-    choose(page, "Participant", "all")
+    filter_by(page, "subject:tool.*")
     rows.filter(has_text="tool.request.search_memory").first.click()
     expect(page.get_by_role("complementary", name="Inspector")).to_contain_text("tide tables")
     page.get_by_role("button", name="Close", exact=True).click()
@@ -143,6 +159,7 @@ def test_the_bus_has_everybody_in_a_seat_and_each_message_that_passes(
     expect(page.get_by_role("table", name="Participants on the bus")).to_contain_text("critic")
     assert violations(page) == []
     page.get_by_text("As a table").click()
+    rows.last.scroll_into_view_if_needed()
     picture_file = tmp_path / "bus.png"
     assert len(page.screenshot(path=picture_file)) > 20_000, "blank"
     if folder := os.environ.get("LOCAL2_PICTURES"):

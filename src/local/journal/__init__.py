@@ -13,7 +13,7 @@ CAPABILITY = Capability(
             "Read, export and replay the recorded messages",
             {
                 "list show": OnPage(
-                    "activity/messages", "*Conversation* above the list; press a message to read all of it"
+                    "activity/messages", "`session:` in *Filter* above the list; press a message to read all of it"
                 ),
                 "dead": OnPage("activity/dead", "the table *Dead letters*"),
                 "redeliver": OnPage("activity/dead", "*Redeliver* beside a message"),

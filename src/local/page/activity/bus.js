@@ -1,8 +1,9 @@
 /** The bus as it is now: who takes part, in fixed seats, what waits for whom, and each message that passes. */
 
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
-import { MOST, Rates, Ring, groupsOf, isWanted, journalPath, lags, rateInWords, ratesBefore, seatsOf, SEAT, together } from "../core/bus.js";
+import { MOST, Rates, Ring, groupsOf, journalPath, lags, rateInWords, ratesBefore, seatsOf, SEAT, together } from "../core/bus.js";
 import { figure } from "../core/words.js";
+import { request } from "../net/api.js";
 import { Empty, Loading } from "../parts/notes.js";
 import { MessageRows, Messages } from "../parts/messages.js";
 import { useResource } from "../parts/resource.js";
@@ -10,54 +11,56 @@ import { Table } from "../parts/table.js";
 import { watchBus } from "../state/following.js";
 import { addressOf } from "../state/screens.js";
 import { offlineSince, participants } from "../state/store.js";
-import { Chosen, KINDS_OF_MESSAGES, Participants } from "./filters.js";
+import { FilterField } from "./filter_field.js";
 import { Times } from "./times.js";
 
 const RATES_MS = 500;
-const ALL = { kind: "", session: "", participant: "" };
+const MOST_EARLIER = 500; // messages on record with which the list of a new filter begins
 const LABEL = "Messages on the bus";
 
 export function Bus() {
-  const [wanted, want] = useState(ALL);
+  const [filter, want] = useState("");
   const [held, hold] = useState(null);
   const [until, jump] = useState(null);
   const [, draw] = useState(0);
   const [rates, measure] = useState({ all: 0, by: new Map() });
-  const flow = useMemo(() => ({ all: new Ring(), chosen: new Ring(), rates: new Rates(), wanted }), []);
-  useMemo(() => {
-    flow.wanted = wanted;
-    flow.chosen = new Ring();
-    flow.chosen.rows = flow.all.rows.slice(-MOST).filter((header) => isWanted(header, wanted));
-  }, [wanted]);
+  const flow = useMemo(() => ({ all: new Ring(), rates: new Rates() }), []);
+  const chosen = useMemo(() => (filter ? new Ring() : flow.all), [filter]);
+  const redraw = () => draw((count) => count + 1);
   useEffect(() => {
-    const { later, stop } = together(() => draw((count) => count + 1));
+    if (!filter) return undefined;
+    const stop = new AbortController();
+    const end = watchBus((name, header) => name === "message" && chosen.push(header), filter);
+    request("GET", journalPath({ filter, limit: MOST_EARLIER }), undefined, { signal: stop.signal }).then(({ entries }) => (chosen.precede(entries), redraw()), () => {});
+    return () => (end(), stop.abort());
+  }, [chosen]);
+  useEffect(() => {
+    const { later, stop } = together(redraw);
     const end = watchBus((name, data) => {
       if (name === "lost") flow.all.lost += data.lost;
       else {
         flow.rates.count(data.sender, Date.now() / 1000);
-        const row = flow.all.push(data);
-        if (isWanted(row, flow.wanted)) flow.chosen.add(row);
+        flow.all.push(data);
       }
       later();
     });
     const timer = setInterval(() => measure(flow.rates.at(Date.now() / 1000)), RATES_MS);
     return () => (end(), stop(), clearInterval(timer));
   }, []);
-  const { data } = useResource(until === null ? null : journalPath({ ...ALL, until, limit: 500 }));
+  const { data } = useResource(until === null ? null : journalPath({ until, limit: 500 }));
   const then = useMemo(() => (until === null ? null : ratesBefore(until, data?.entries ?? [])), [until, data]);
   const picture = useMemo(() => html`<${Picture} rates=${then ?? rates} isNow=${!then} />`, [then ?? rates]); // not at each message
-  const shown = Ring.latest(held ?? flow.chosen.rows);
+  const shown = Ring.latest(held ?? chosen.rows);
   return html`<p class="bus-head" data-passed=${flow.all.count} data-lost=${flow.all.lost}><b>${then ? "on record" : offlineSince.value ? "not connected" : held ? "held" : "live"}</b>
       <span class="num">${rateInWords((then ?? rates).all) || "0/s"}</span>${then ? null : html`<span class="num">${figure(flow.all.count)} seen</span><span class=${flow.all.lost ? "num trouble" : "num"}>${figure(flow.all.lost)} lost</span>`}</p>
     <${Times} until=${until} jump=${(to) => (hold(null), jump(to))} />
     ${picture}
     <h2>Messages <small>${then ? "on record, the latest first" : `headers of the last ${figure(MOST)}; press one for all of it`}</small></h2>
-    <div class="filters"><${Chosen} label="Kind" at=${wanted.kind} options=${KINDS_OF_MESSAGES} choose=${(kind) => want({ ...wanted, kind })} />
-      <${Participants} at=${wanted.participant} choose=${(participant) => want({ ...wanted, participant })} /><span class="push"></span>
-      ${then ? null : html`<button type="button" class="edged" aria-pressed=${held !== null} onClick=${() => hold(held ? null : flow.chosen.rows.slice())}>${held ? "Go on" : "Hold still"}</button>`}</div>
-    ${then ? html`<${Messages} wanted=${wanted} until=${until} label=${LABEL} empty="No message of this kind was on record then." />`
+    <div class="filters"><${FilterField} at=${filter} choose=${(text) => (hold(null), want(text))} />
+      ${then ? null : html`<button type="button" class="edged" aria-pressed=${held !== null} onClick=${() => hold(held ? null : chosen.rows.slice())}>${held ? "Go on" : "Hold still"}</button>`}</div>
+    ${then ? html`<${Messages} filter=${filter} until=${until} label=${LABEL} empty="No such message was on record then." />`
       : shown.length ? html`<${MessageRows} rows=${shown} label=${LABEL} />`
-      : html`<${Empty}>${flow.all.count ? "No message of this kind has passed since this screen was opened." : "Nothing has passed yet. Participants report their state every few seconds."}</${Empty}>`}`;
+      : html`<${Empty}>${flow.all.count ? "No message has matched this filter yet." : "Nothing has passed yet. Participants report their state every few seconds."}</${Empty}>`}`;
 }
 
 const COLUMNS = [

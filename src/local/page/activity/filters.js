@@ -9,19 +9,6 @@ export const KINDS_OF_ACTS = [["", "everything"], ["query", "questions"], ["call
 /** One of a kind, in a word. @type {Record<string, string>} */
 export const ACT = { query: "question", call: "tool call", undo: "undone", run: "run of a job" };
 
-/** @type {[string, string][]} */
-export const KINDS_OF_MESSAGES = [
-  ["", "everything"],
-  ["query. response.generation", "questions and answers"],
-  ["tool.", "tool calls"],
-  ["approval.", "approvals"],
-  ["critique.result pairwise.result comparison. user.feedback reward.event", "grades and ratings"],
-  ["memory. context.", "memory"],
-  ["agent.", "agents and transitions"],
-  ["participant. model.", "participants and models"],
-  ["bus.gap bus.dead bus.rejected query.failed", "problems"],
-];
-
 /** @param {{label: string, at: string, options: [string, string][], choose: (value: string) => void}} given */
 export function Chosen({ label, at, options, choose }) {
   const id = useId();

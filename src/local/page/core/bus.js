@@ -18,14 +18,14 @@ export class Ring {
   /** Number it, and keep it. */
   push(header) {
     this.count += 1;
-    return this.add({ ...header, n: this.count });
+    this.rows.push({ ...header, n: this.count });
+    if (this.rows.length >= this.most + this.spare) this.rows.splice(0, this.rows.length - this.most);
   }
 
-  /** Keep one that has its number. */
-  add(row) {
-    this.rows.push(row);
-    if (this.rows.length >= this.most + this.spare) this.rows.splice(0, this.rows.length - this.most);
-    return row;
+  /** Put entries of the journal, the latest first, before what has come; what is on record and has come is there once. */
+  precede(entries) {
+    const known = new Set(this.rows.map((row) => row.id));
+    this.rows.unshift(...entries.filter((entry) => !known.has(entry.id)).reverse());
   }
 
   /** The latest first, as a list of rows takes them: no copy of all is made. @param {any[]} rows */
@@ -140,19 +140,10 @@ export function isProblem(header) {
   return header.subject === "bus.gap" || header.subject === "bus.dead" || header.subject === "query.failed" || header.subject === "bus.rejected";
 }
 
-/** @param {{kind: string, session: string, participant: string}} wanted a family or subject, "" for all */
-export function isWanted(header, { kind, session, participant }) {
-  if (kind && !kind.split(" ").some((one) => (one.endsWith(".") ? header.subject.startsWith(one) : header.subject === one))) return false;
-  if (session && header.session_id !== session) return false;
-  return !participant || header.sender === participant || header.subject.endsWith(`.${participant}`);
-}
-
-/** The address that lists what is wanted. @param {{kind: string, session: string, participant: string, until?: number | null, before?: number | null, payloads?: boolean, limit?: number | null}} wanted
+/** The address that lists what matches. @param {{filter?: string, until?: number | null, before?: number | null, limit?: number | null}} wanted
  * @param {string} path of the route; a limit of null is none */
-export function journalPath({ kind, session, participant, until = null, before = null, payloads = false, limit = 100 }, path = "/journal") {
-  const query = new URLSearchParams(limit === null ? {} : { limit: String(limit) });
-  for (const subject of kind.split(" ").filter(Boolean)) query.append("subject", subject);
-  for (const [name, value] of Object.entries({ session, participant, until, before })) if (value !== null && value !== "") query.set(name, String(value));
-  if (payloads) query.set("payloads", "true");
+export function journalPath({ filter = "", until = null, before = null, limit = 100 }, path = "/journal") {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries({ limit, filter, until, before })) if (value !== null && value !== "") query.set(name, String(value));
   return `${path}?${query}`;
 }

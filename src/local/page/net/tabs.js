@@ -17,6 +17,7 @@ export class SharedStream {
     this.heard = heard;
     this.changed = changed;
     this.tab = fresh("tab", 10);
+    /** @type {{sessions: string[], queries: string[], bus: string[] | false}} */
     this.wanted = { sessions: [], queries: [], bus: false };
     this.ofTabs = new Map();
     this.known = new Map(); // how the stream began and who takes part, for tabs that come later
@@ -37,7 +38,7 @@ export class SharedStream {
     this.say({ kind: "want", tab: this.tab, wanted: this.wanted });
   }
 
-  /** What this tab shows. @param {{sessions: string[], queries: string[], bus: boolean}} wanted */
+  /** What this tab shows; of the bus the filters whose matches are to be named. @param {{sessions: string[], queries: string[], bus: string[] | false}} wanted */
   want(wanted) {
     const before = this.wanted;
     this.wanted = wanted;
@@ -102,7 +103,8 @@ export class SharedStream {
   carry() {
     const all = [this.wanted, ...this.ofTabs.values()];
     const union = (name, most) => [...new Set(all.flatMap((one) => one[name]))].slice(0, most);
-    const bus = this.wanted.bus || this.isBusWantedElsewhere() ? { subjects: [""], payload: "none" } : null;
+    const filters = [...new Set(all.flatMap((one) => one.bus || []))].filter(Boolean).slice(0, 16);
+    const bus = this.wanted.bus || this.isBusWantedElsewhere() ? { subjects: [""], payload: "none", filters } : null;
     void this.stream.carry({ sessions: union("sessions", 64), queries: union("queries", 256), bus });
   }
 

@@ -1,7 +1,7 @@
 /** Messages of the journal, the latest first, and those that come while it is shown; each opens in the inspector. */
 
 import { html, useEffect, useMemo, useState } from "../html.js";
-import { isPassing, isProblem, isWanted, journalPath, together } from "../core/bus.js";
+import { isPassing, isProblem, journalPath, together } from "../core/bus.js";
 import { bytes, moment } from "../core/words.js";
 import { request } from "../net/api.js";
 import { watchBus } from "../state/following.js";
@@ -16,15 +16,13 @@ await sheet("./messages.css", import.meta.url);
 
 const MOST_LIVE = 500;
 
-/** @param {{wanted: {kind: string, session: string, participant: string}, until?: number | null, label: string, empty: string}} given
+/** @param {{filter: string, until?: number | null, label: string, empty: string}} given
  * `until` is a time in seconds since 1970, null for now: then new messages are added as they come. */
-export function Messages({ wanted, until = null, label, empty }) {
-  const { kind, session, participant } = wanted;
+export function Messages({ filter, until = null, label, empty }) {
   const [page, put] = useState({ entries: null, before: null, trouble: null });
   const [live, add] = useState([]);
-  const key = `${kind}|${session}|${participant}|${until}`;
   const load = (stop) =>
-    request("GET", journalPath({ kind, session, participant, until }), undefined, { signal: stop?.signal }).then(
+    request("GET", journalPath({ filter, until }), undefined, { signal: stop?.signal }).then(
       ({ entries, before }) => stop?.signal.aborted || put({ entries, before, trouble: null }),
       (trouble) => stop?.signal.aborted || put((had) => ({ ...had, trouble }))
     );
@@ -41,14 +39,14 @@ export function Messages({ wanted, until = null, label, empty }) {
       add((before) => [...news, ...before].slice(0, MOST_LIVE));
     });
     const end = watchBus((name, header) => {
-      if (name !== "message" || isPassing(header) || !isWanted(header, { kind, session, participant })) return;
+      if (name !== "message" || isPassing(header)) return;
       coming.push({ ...header, seq: null });
       later();
-    });
+    }, filter);
     return () => (stop.abort(), stopShowing(), end());
-  }, [key]);
+  }, [filter, until]);
   const earlier = () =>
-    request("GET", journalPath({ kind, session, participant, before: page.before })).then(
+    request("GET", journalPath({ filter, before: page.before })).then(
       ({ entries, before }) => put((had) => (had === page ? { entries: [...(page.entries ?? []), ...entries], before, trouble: null } : had)),
       (trouble) => put((had) => (had === page ? { ...page, trouble } : had)) // else other messages are wanted by now
     );
@@ -57,7 +55,7 @@ export function Messages({ wanted, until = null, label, empty }) {
     return [...live.filter((one) => !known.has(one.id) && known.add(one.id)), ...(page.entries ?? [])];
   }, [live, page.entries]);
   return html`${page.trouble ? html`<${Trouble} text="The messages could not be read." failure=${page.trouble} act=${() => void load(null)} />` : null}
-    ${page.entries ? (rows.length ? html`<${MessageRows} rows=${rows} label=${label} />` : html`<${Empty}>${page.before ? "Nothing of this kind is among the latest messages." : empty}</${Empty}>`) : page.trouble ? null : html`<${Loading} />`}
+    ${page.entries ? (rows.length ? html`<${MessageRows} rows=${rows} label=${label} />` : html`<${Empty}>${page.before ? "None of the latest messages match." : empty}</${Empty}>`) : page.trouble ? null : html`<${Loading} />`}
     ${page.entries && page.before ? html`<p class="more-messages"><${Button} act=${earlier}>Earlier messages</${Button}></p>` : null}`;
 }
 

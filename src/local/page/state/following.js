@@ -35,15 +35,15 @@ export function listen() {
 export function follow() {
   const open = [...all().flatMap((one) => one.open), ...judged()];
   const shown = all().filter((one) => isId(one.id) && (one.open.length || one.id === currentId.peek()));
-  stream?.want({ sessions: shown.map((one) => one.id), queries: open.filter((id) => !outbox.peek().has(id)), bus: watching.size > 0 });
+  stream?.want({ sessions: shown.map((one) => one.id), queries: open.filter((id) => !outbox.peek().has(id)), bus: watching.size > 0 && [...new Set(watching.values())] });
 }
 
-/** @type {Set<(name: "message" | "lost", data: any) => void>} */
-const watching = new Set();
+/** @type {Map<(name: "message" | "lost", data: any) => void, string>} what listens, and the filter of its messages */
+const watching = new Map();
 
-/** Hear the headers of all messages on the bus, and how many were lost, until the function that this returns is called. */
-export function watchBus(hearOne) {
-  watching.add(hearOne);
+/** Hear the headers of all messages on the bus that match a filter, and how many were lost, until the function that this returns is called. */
+export function watchBus(hearOne, filter = "") {
+  watching.set(hearOne, filter);
   follow();
   return () => {
     watching.delete(hearOne);
@@ -51,7 +51,7 @@ export function watchBus(hearOne) {
   };
 }
 
-const hearBus = (name, data) => watching.forEach((hearOne) => hearOne(name, data));
+const hearBus = (name, data) => watching.forEach((filter, hearOne) => (name === "lost" || !filter || data.matches?.includes(filter)) && hearOne(name, data));
 
 const ended = new Map(); // when each query that was followed has ended
 const TRAIL_SECONDS = 130; // for how long its judgements are waited for

@@ -30,11 +30,10 @@ from local.bus.message import Message, message_classes
 from local.cli.command_table import COMMANDS
 from local.cli.main import new_app
 from local.core.capability import OnlyInTerminal, OnPage, capabilities, participants
-from local.core.config import SystemConfig
-from local.core.routing import ModelsConfig
 from local.core.settings_texts import comments, paragraphs
 from local.generator.steps import TABLE
 from local.journal.server import Journal
+from local.run.settings_files import OF_ALL
 from local.runtime.participant import EVERYBODY, declaration_of
 from local.tools.group import ToolGroup
 from local.tools.tool import Tool
@@ -206,7 +205,7 @@ VARIABLES = {
 
 def _types(name: str) -> dict[str, str]:
     """The types of the keys of a file, by key."""
-    others: Mapping[str, Any] = {"system": SystemConfig, "models": ModelsConfig, "api": ApiConfig}
+    others: Mapping[str, Any] = {**OF_ALL, "api": ApiConfig}
     model = Journal.Config if name == "journal" else others.get(name)
     schema = (model or _class(participants()[name]).Config).model_json_schema()
     return {key: _type(each, schema.get("$defs", {})) for key, each in schema["properties"].items()}

@@ -95,6 +95,7 @@ ROUTES = {
     "GET /query/{query_id}/results/{call_id}": Row(Access.USERS, "/query/q-ann/results/q-ann:0:0"),
     "GET /query/{query_id}/events": Row(Access.USERS, "/query/q-ann/events"),
     "GET /query/{query_id}/trace": Row(Access.USERS, "/query/q-ann/trace"),
+    "POST /query/{query_id}/trace/send": Row(Access.TOKEN, "/query/q-ann/trace/send", {}, told=403),
     "GET /query/{query_id}/respondents": Row(Access.USERS, "/query/q-ann/respondents"),
     "GET /journal": Row(Access.USERS, "/journal?query=q-ann", told={"entries": []}),
     "GET /questions": Row(Access.USERS, "/questions?session=s-ann", told={"questions": []}),

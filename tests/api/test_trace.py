@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from local.bus.envelope import Trace
 from local.bus.messages import ResponseGeneration
+from local.cli.entry import main
 from local.core.data_dir import make_owner_token
 from local.critic.messages import CritiqueResult
 from local.journal.commands import read_export
 from local.journal.messages import JournalRedact, JournalRedacted
+from tests.queries.otlp_receiver import collector
 
 System = Any  # of conftest.py
 
@@ -174,3 +178,25 @@ async def test_past_questions_are_listed_with_how_they_went(client: httpx.AsyncC
         seen += [line["query"] for line in page["questions"]]
         cursor = None if page["before"] is None else f"&before={page['before']}"
     assert seen == ["busy", "fail", "tool", "hello"]
+
+
+async def test_a_collector_has_every_span_of_the_trace(
+    client: httpx.AsyncClient, system: System, capfd: pytest.CaptureFixture[str]
+) -> None:
+    await ask(client)
+    folder = system.journal_file.parent
+    owner = {"authorization": f"Bearer {make_owner_token(folder)}"}
+    missing = (await client.post("/query/q/trace/send", headers=owner)).json()
+    assert "otel.yaml: endpoint is not set" in missing["error"]["message"]
+    with collector() as received:
+        (folder / "otel.yaml").write_text(f"endpoint: {received.url}\n")
+        answer = (await client.post("/query/q/trace/send", headers=owner)).json()
+        spans = (await client.get("/query/q/trace")).json()["spans"]
+        assert answer == {"spans": len(spans), "endpoint": f"{received.url}/v1/traces"}
+        arguments = ["trace", "q", "--otlp", received.url, "--api", system.url, "--data-dir", str(folder)]
+        with pytest.raises(SystemExit):
+            await asyncio.to_thread(main, arguments)
+        assert f"sent {len(spans)} spans to {received.url}/v1/traces" in capfd.readouterr().out
+    expected = [(span["started"], span["ended"] or 0.0) for span in spans] * 2
+    found = [(span.start_time_unix_nano / 1e9, span.end_time_unix_nano / 1e9) for span in received.spans]
+    assert found == [pytest.approx(each, abs=1e-6) for each in expected]

@@ -139,6 +139,7 @@ STATUS: Mapping[str, int] = {
     "not_found": 404,
     "method_not_allowed": 405,
     "too_slow": 408,
+    "trace_not_sent": 502,
     "cancelled": 409,
     "changed": 409,
     "config": 409,

@@ -158,6 +158,10 @@ class SystemClient:
         sessions: list[Json] = self.request("GET", "/sessions?archived=any")["sessions"]
         return sessions
 
+    def answer(self, query_id: str) -> Json:
+        """Return the answer of GET /query/{id}."""
+        return self.request("GET", f"/query/{quote(query_id, safe='')}", also=(502,))
+
     def trace(self, query_id: str) -> Json:
         """Return the answer of GET /query/{id}/trace."""
         return self.request("GET", f"/query/{quote(query_id, safe='')}/trace")

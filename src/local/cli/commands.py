@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated, Any, get_args
@@ -17,7 +17,7 @@ from local.bus.vocabulary import NON_INTERACTIVE, Mode
 from local.cli.approvals import ApprovalPrompt
 from local.cli.client import AnsweringSystem
 from local.cli.conversation import ExitStatus, ask, trusted_current_folder
-from local.cli.main import ApiOption, DataDir, complain, write_lines
+from local.cli.main import ApiOption, ConfigDir, DataDir, complain, write_lines
 from local.cli.renderer import JsonRenderer, PlainRenderer, Renderer
 from local.core.data_dir import NotRunning
 from local.core.environment import environment
@@ -148,15 +148,34 @@ def chat(
 def trace(
     query_id: Annotated[str, typer.Argument(metavar="QUERY", help="Id of a query, as `local2 journal show` shows it.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every message.")] = False,
+    send: Annotated[bool, typer.Option("--send", help="Send it to the OpenTelemetry collector in otel.yaml.")] = False,
+    otlp: Annotated[
+        str | None, typer.Option(metavar="URL", help="Send it to this collector, such as http://127.0.0.1:4318.")
+    ] = None,
     api: ApiOption = None,
     data_dir: DataDir = None,
+    config_dir: ConfigDir = None,
 ) -> None:
-    """Show how the time of a query was spent: waiting, model, tools, memory."""
+    """Show how the time of a query was spent: waiting, model, tools, memory. Or send it to an OpenTelemetry collector.
+
+    Example: local2 trace q2 --otlp http://127.0.0.1:4318
+    """
     from local.cli.render import waterfall
 
     with AnsweringSystem(api, data_dir, may_start=False, flags=()) as system:
         found = system.find().trace(query_id)
-    write_lines([json.dumps(found, ensure_ascii=False)] if as_json else waterfall(found))
+        if send or otlp is not None:
+            from local.core.config import layers_for
+            from local.core.environment import data_dir as find_data_dir
+            from local.queries.otlp import load_otel
+            from local.queries.otlp import send as send_trace
+
+            config = load_otel(layers_for(config_dir), find_data_dir(data_dir), otlp)
+            answer = system.find().answer(query_id) if config.content else None
+            lines: Iterable[str] = [f"sent {send_trace(found, config, answer)} spans to {config.url}"]
+        else:
+            lines = [json.dumps(found, ensure_ascii=False)] if as_json else waterfall(found)
+    write_lines(lines)
 
 
 def _system(api: str | None, data_dir: Path | None, model: str | None, *, may_start: bool) -> AnsweringSystem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import unicodedata
@@ -40,6 +41,7 @@ from local.core.errors import AttachmentMissing, LocalError
 from local.memory.messages import OWNER, MemoryRequest, MemoryResult
 from local.queries.asker import LiveQuery
 from local.queries.errors import QueryRefused
+from local.queries.otlp import load_otel, send
 from local.queries.record import RecordedMessage, agents_in
 from local.queries.view import LogLine, QueryTrace, QueryView
 from local.swarm.messages import AgentChanged
@@ -182,6 +184,7 @@ def add_query_routes(routes: APIRouter) -> None:
     routes.add_api_route("/query/{query_id}/results/{call_id}", queries.result, methods=["GET"])
     routes.add_api_route("/query/{query_id}/events", queries.follow, methods=["GET"])
     routes.add_api_route("/query/{query_id}/trace", queries.trace, methods=["GET"])
+    routes.add_api_route("/query/{query_id}/trace/send", queries.send_trace, methods=["POST"])
     routes.add_api_route("/query/{query_id}/respondents", queries.respondents, methods=["GET"])
     routes.add_api_route("/query/{query_id}/cancel", queries.cancel, methods=["POST"])
 
@@ -265,7 +268,19 @@ class _Queries:
         live, _ = await api().queries.find(query_id, caller)
         recorded, traced = await api().session.recorded(query_id)
         told = trace_view(recorded, traced, live.view.log if live else ())
-        return JsonResponse({**told, "agents": [await _agent_trace(each) for each in agents_in(recorded).values()]})
+        return JsonResponse({**told, "agents": await _agents(recorded)})
+
+    @open_to(Access.TOKEN)
+    async def send_trace(self, query_id: PathId, caller: Caller) -> Response:
+        """Send the trace of a query, with those of its agents, to the OpenTelemetry collector that `otel.yaml` names;
+        `spans` is how many it has.
+        """
+        _, view = await api().queries.find(query_id, caller)
+        recorded, traced = await api().session.recorded(query_id)
+        told = {**trace_view(recorded, traced, ()), "agents": await _agents(recorded)}
+        config = await asyncio.to_thread(load_otel, api().layers, api().data_dir)
+        spans = await asyncio.to_thread(send, told, config, view.as_json())
+        return JsonResponse({"spans": spans, "endpoint": config.url})
 
     @open_to(Access.USERS)
     async def respondents(self, query_id: PathId, caller: Caller) -> Response:
@@ -297,12 +312,15 @@ class _Queries:
         return EventStream(query_chunks(query, after, settings))
 
 
-async def _agent_trace(agent: AgentChanged) -> dict[str, Any]:
-    """Return the trace of an agent, with its own agents."""
+async def _agents(recorded: Sequence[RecordedMessage]) -> list[Json]:
+    """Return the traces of the agents of a query, each with those of its own agents."""
+    return [await _agent_trace(agent) for agent in agents_in(recorded).values()]
+
+
+async def _agent_trace(agent: AgentChanged) -> Json:
     recorded, traced = await api().session.recorded(agent.task_query_id)
     told = agent.model_dump(include={"agent_id", "name", "depth", "state"})
-    below = [await _agent_trace(each) for each in agents_in(recorded).values()]
-    return {**told, **trace_view(recorded, traced, ()), "agents": below}
+    return {**told, **trace_view(recorded, traced, ()), "agents": await _agents(recorded)}
 
 
 async def _whole(query: LiveQuery) -> Response:

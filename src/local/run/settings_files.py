@@ -23,13 +23,15 @@ from local.core.errors import ConfigError, LocalError, without_passwords
 from local.core.mcp_servers import load_mcp_servers
 from local.core.routing import ModelsConfig
 from local.core.settings_texts import texts_of
+from local.queries.otlp import OtelConfig
 from local.run.participant import SECRETS, find_class
 
 ALWAYS = {"api": "local.api.app:ApiParticipant", "journal": "local.journal.server:Journal"}
 OF_ALL: Mapping[str, type[Settings]] = {
     "system": SystemConfig,
     "models": ModelsConfig,
-}  # which the whole system reads at its start
+    "otel": OtelConfig,
+}  # which no participant has for itself
 HIDDEN = "***"
 VARIABLES = {  # which override a setting, or hold where it is null
     "api_token": "LOCAL2_API_TOKEN",

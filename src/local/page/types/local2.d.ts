@@ -2065,6 +2065,7 @@ export type ErrorKind =
   | "too_large"
   | "too_many_queries"
   | "too_slow"
+  | "trace_not_sent"
   | "unauthorized"
   | "unavailable"
   | "unsendable"

@@ -4,7 +4,9 @@ import { html, useMemo, useState } from "../../html.js";
 import { answerOf, shares, waterfall } from "../../core/waterfall.js";
 import { duration } from "../../core/words.js";
 import { inspect, moment, noteMoment, traceOf } from "../../state/inspection.js";
-import { now } from "../../state/store.js";
+import { Button } from "../../parts/field.js";
+import { me, now } from "../../state/store.js";
+import { ownerRequest } from "../../state/system.js";
 import { Replay } from "./replay.js";
 import { SpanFacts } from "./span_facts.js";
 import { TraceState } from "./trace_state.js";
@@ -31,7 +33,16 @@ export function TimeTab({ shown, turn }) {
         <${Replay} fall=${fall} envelopes=${value.envelopes ?? []} after=${after} move=${move} />`
       : html`<p class="empty">No times were recorded.</p>`}
     ${row ? html`<${SpanFacts} row=${row} from=${fall.whole.from} look=${look} />` : html`<p class="quiet-words">${inShort(value, fall)}</p>`}
-    <${TraceState} trace=${trace} queryId=${shown.queryId} />`;
+    <${TraceState} trace=${trace} queryId=${shown.queryId} />
+    ${me.value.owner && value.complete !== false ? html`<${Send} queryId=${shown.queryId} />` : null}`;
+}
+
+/** Sends the trace to the collector in otel.yaml. */
+function Send({ queryId }) {
+  const [told, tell] = useState("");
+  const send = () =>
+    ownerRequest("POST", `/query/${encodeURIComponent(queryId)}/trace/send`).then(({ spans, endpoint }) => tell(`${spans} spans were sent to ${endpoint}.`), (failure) => tell(failure.message));
+  return html`<p class="row-acts"><${Button} act=${send} label="Send the trace to an OpenTelemetry collector">Send</${Button}> <small role="status">${told}</small></p>`;
 }
 
 function Facts({ turn, trace, fall }) {

@@ -14,8 +14,8 @@ from local.bus.messages import ResponseGeneration
 from local.cli.entry import main
 from local.core.data_dir import make_owner_token
 from local.critic.messages import CritiqueResult
-from local.journal.commands import read_export
 from local.journal.messages import JournalRedact, JournalRedacted
+from local.queries.export import read_export
 from tests.queries.otlp_receiver import collector
 
 System = Any  # of conftest.py

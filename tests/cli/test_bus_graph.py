@@ -6,10 +6,12 @@ import json
 
 import pytest
 
+from local.bus.bus import Bus
+from local.bus.by_hand import BadPublication, checked, envelope_of
 from local.bus.envelope import Envelope
 from local.bus.messages import ParticipantStatus
 from local.bus.security import Declaration
-from local.cli.tap import BadPublication, checked, envelope_of
+from local.bus.zeromq import MemoryHub
 from local.cli.tap_stats import Bandwidth, BusGraph, Delays, SubjectInfo
 
 SAYS = {"api": {"query.received", "participant.status"}, "generator": {"tool.request."}}
@@ -112,6 +114,7 @@ def test_what_nobody_could_read_is_not_said(subject: str, text: str, why: str) -
 
 def test_what_is_said_by_hand_is_of_its_query_or_of_a_trace_of_its_own() -> None:
     content = checked("query.cancel", '{"query_id": "q7"}')
-    assert envelope_of("query.cancel", content, "i", "q7", "s").correlation_id == "q7"
-    own = envelope_of("my.own", checked("my.own", '{"x": 1}'), "i", None, None)
+    bus = Bus("tap_pub", MemoryHub().transport())
+    assert envelope_of(bus, "query.cancel", content, "q7", "s").correlation_id == "q7"
+    own = envelope_of(bus, "my.own", checked("my.own", '{"x": 1}'), None, None)
     assert (own.correlation_id, own.sender, own.payload) == (own.id, "tap_pub", b'{"x": 1}')

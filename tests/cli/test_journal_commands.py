@@ -18,10 +18,11 @@ from local.bus.messages import QueryFailed, QueryReceived, ResponseGeneration, T
 from local.cli.entry import main
 from local.cli.main import BadMoment, moment
 from local.journal import commands
-from local.journal.commands import BadExport, JournalRecord, read_export
+from local.journal.commands import _record
 from local.journal.delivery import ConsumerChanges
 from local.journal.schema import FILE_NAME, Entry, Stored
 from local.journal.store import JournalStore
+from local.queries.export import BadExport, JournalRecord, read_export
 
 SRC = Path(__file__).parents[2] / "src"
 NOON = 1_777_000_000.0
@@ -183,7 +184,7 @@ def test_an_export_comes_back_as_it_was(data_dir: Path, tmp_path: Path, run: Run
     records = read_export(file)
     assert [each.as_json(None) for each in records] == file.read_text().splitlines()
     stored = Stored(3, NOON + 2, False, entry(3, *TALK[2]))
-    assert records[2] == JournalRecord.of(stored)
+    assert records[2] == _record(stored)
     assert records[6].redacted
 
 
@@ -251,7 +252,7 @@ def test_anything_else_is_no_moment() -> None:
     ],
 )  # fmt: skip
 def test_a_line_that_is_no_record_is_named(changed: dict[str, Any], said: str) -> None:
-    line = json.loads(JournalRecord.of(Stored(1, NOON, False, entry(1, *TALK[0]))).as_json(None))
+    line = json.loads(_record(Stored(1, NOON, False, entry(1, *TALK[0]))).as_json(None))
     with pytest.raises(BadExport, match=r"^line 3: ") as refused:
         JournalRecord.parse(json.dumps(line | changed), "line 3")
     assert said in str(refused.value)

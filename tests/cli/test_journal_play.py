@@ -37,7 +37,6 @@ from local.journal import commands
 from local.journal.commands import (
     EnvelopeRewriter,
     JournalPlayer,
-    JournalRecord,
     Pace,
     PlayFilter,
     spaced,
@@ -45,6 +44,7 @@ from local.journal.commands import (
     until,
 )
 from local.journal.commands import without_pause as at_once
+from local.queries.export import JournalRecord
 
 SECONDS = 90.0  # beside others a command may take long to begin
 SRC = Path(__file__).parents[2] / "src"

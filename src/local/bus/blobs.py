@@ -144,6 +144,23 @@ class BlobStore:
         return self._directory / name[:2] / name
 
 
+def read_payload(payload: bytes, blobs: BlobStore | None = None) -> dict[str, Any] | str:
+    """Return the object in a payload, with large fields fetched from `blobs`; as text if the payload is no JSON object.
+
+    Lenient, because a tap also shows invalid messages: a reference to a blob that is not in the store stays unchanged.
+    """
+    try:
+        value = parse_object(payload, "payload")
+    except MalformedFrame:
+        return payload.decode(errors="replace")
+    if blobs is None or not is_packed(payload):
+        return value
+    try:
+        return parse_object(blobs.unpack(payload), "payload")
+    except MalformedFrame:
+        return value
+
+
 def references(payload: bytes) -> dict[str, int]:
     """The names of the blobs that a payload refers to, with the bytes of each. Raises `MalformedFrame`."""
     values = parse_object(payload, "payload").values() if is_packed(payload) else ()

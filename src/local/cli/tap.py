@@ -13,24 +13,24 @@ from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Generic, Self, TypeVar
 
 import typer
 
-from local.bus.blobs import BlobStore
+from local.bus.blobs import BlobStore, read_payload
 from local.bus.bus import Bus
-from local.bus.envelope import Envelope, is_packed, needs_packing, new_id
+from local.bus.by_hand import checked, client_bus, envelope_of, say
+from local.bus.envelope import Envelope
 from local.bus.filter import Filter
-from local.bus.message import GENERATION_THINKING, GENERATION_TOKEN, covers, is_subject, message_classes, parse_object
-from local.bus.security import Declaration, Declarations, SenderGuard, with_keys
-from local.bus.zeromq import open_transport
+from local.bus.message import GENERATION_THINKING, GENERATION_TOKEN
+from local.bus.security import Declaration
 from local.cli.main import BusOption, DataDir, JsonOption, Many, OutputFailed, clock_time, cut, terminal_width, visible
 from local.core.bus_address import BusAddress
 from local.core.data_dir import KEYS, RunDirectory, RunInfo
 from local.core.environment import data_dir as find_data_dir
-from local.core.errors import ConfigError, LocalError, MalformedFrame
+from local.core.errors import ConfigError, LocalError
 from local.core.text import standard_input
 
 # How items become lines of output. Plain code; called by the printer's thread alone.
@@ -91,23 +91,6 @@ class FieldView(View[Envelope]):
         present = {path: value for path, value in found.items() if value is not _MISSING}
         if present:
             yield json.dumps(present) if self._as_json else "\t".join(_text(value) for value in found.values())
-
-
-def read_payload(payload: bytes, blobs: BlobStore | None = None) -> dict[str, Any] | str:
-    """Return the object in a payload, with large fields fetched from `blobs`; as text if the payload is no JSON object.
-
-    Lenient, because a tap also shows invalid messages: a reference to a blob that is not in the store stays unchanged.
-    """
-    try:
-        value = parse_object(payload, "payload")
-    except MalformedFrame:
-        return payload.decode(errors="replace")
-    if blobs is None or not is_packed(payload):
-        return value
-    try:
-        return parse_object(blobs.unpack(payload), "payload")
-    except MalformedFrame:
-        return value
 
 
 def _document(envelope: Envelope, blobs: BlobStore | None) -> dict[str, Any]:
@@ -486,19 +469,6 @@ class LossReport:
         return losses
 
 
-def client_bus(address: BusAddress, sender: str, declaration: Declaration | None = None) -> Bus:
-    """Return a bus, not yet open, for a command that is not a participant. It checks senders, and may itself publish
-    what is declared. The declaration stays while the system runs, because a busy receiver may read it after the
-    command has ended.
-    """
-    declarations = None if address.senders is None else Declarations(address.senders)
-    if declarations is not None and declaration is not None:
-        before = declarations.read(sender) or Declaration(frozenset())
-        declarations.write(sender, replace(declaration, says=declaration.says | before.says))
-    guard = None if declarations is None else SenderGuard(declarations.read)
-    return Bus(sender, open_transport(with_keys(address, sender)), guard=guard)
-
-
 @contextmanager
 def _ended_by_signals() -> Iterator[asyncio.Event]:
     """An event that Ctrl-C and SIGTERM set."""
@@ -702,12 +672,6 @@ SENDER = "tap_pub"
 STDIN = "-"
 
 
-class BadPublication(LocalError):
-    """The error for a message that its receivers could not read, with the reason."""
-
-    kind = "bad_message"
-
-
 def pub(
     subject: Annotated[str, typer.Argument(help="The subject of the message.")],
     payload: Annotated[
@@ -731,43 +695,9 @@ def pub(
     folder = find_data_dir(data_dir)
 
     async def work(bus: Bus, printer: Printer[str], stop: asyncio.Event) -> None:
-        envelope = envelope_of(subject, content, bus.instance, query, session)
+        envelope = envelope_of(bus, subject, content, query, session)
         await say(bus, envelope, BlobStore(folder / "blobs"))
         printer.offer(envelope.id, len(envelope.id))
 
     says = Declaration(frozenset({subject}))
     print_until_stopped(PlainView(), work, data_dir=Path(folder), addresses=bus, sender=SENDER, declaration=says)
-
-
-def checked(subject: str, text: str) -> bytes:
-    """Return the checked payload. Raises `BadPublication`: invalid subject, not a JSON object, or not valid for this
-    subject.
-    """
-    if not is_subject(subject):
-        raise BadPublication(f"{subject!r} is not a complete subject; expected one such as query.cancel")
-    try:
-        content = json.dumps(parse_object(text.encode(), "payload")).encode()
-        for kind in message_classes():
-            if covers(kind.subject, subject):
-                kind.decode(content)
-    except MalformedFrame as error:
-        raise BadPublication(f"{subject}: {error}") from None
-    return content
-
-
-def envelope_of(subject: str, payload: bytes, instance: str, query: str | None, session: str | None) -> Envelope:
-    """Return the envelope of the message; without a query it begins a new trace."""
-    identity = new_id()
-    return Envelope(
-        subject, identity, SENDER, instance, 1, query or identity, payload, session_id=session, sent_at=time.time()
-    )
-
-
-async def say(bus: Bus, envelope: Envelope, blobs: BlobStore) -> None:
-    """Returns when the proxy has it. Raises as `Bus.ready` and `Bus.send` do."""
-    if needs_packing(envelope.payload):
-        envelope = envelope._replace(payload=await blobs.pack_aside(envelope.payload))
-    async with bus:
-        await bus.ready(READY_SECONDS)
-        await bus.send(envelope)
-        await bus.ready(READY_SECONDS)  # the probe comes back behind it

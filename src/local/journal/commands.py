@@ -12,14 +12,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from pydantic import ValidationError
-from pydantic_core import from_json, to_json
 
 from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
+from local.bus.by_hand import client_bus
 from local.bus.envelope import Envelope, decode, needs_packing, new_id
 from local.bus.filter import Filter
 from local.bus.message import MAIN_RESPONDENT, QUERY_RECEIVED, Message
@@ -45,10 +45,8 @@ from local.cli.tap import (
     HumanView,
     Printer,
     chosen,
-    client_bus,
     find_bus,
     print_until_stopped,
-    read_payload,
 )
 from local.core.data_dir import NotRunning, RunDirectory
 from local.core.environment import data_dir as find_data_dir
@@ -56,84 +54,8 @@ from local.core.errors import LocalError, NotOnRecord, RequestTimeout
 from local.journal.messages import JournalRedeliver, JournalRedelivered
 from local.journal.schema import FILE_NAME, Stored
 from local.journal.store import JournalView, SessionSpan
+from local.queries.export import JournalRecord, read_export
 from local.queries.view import QueryView, kind_of
-
-# A message on record as one line of JSON, and back.
-
-
-class BadExport(LocalError):
-    """A line of an export that is not a recorded message, or a file that is not an export."""
-
-    kind = "bad_export"
-
-
-class JournalRecord(NamedTuple):
-    """Entry `number`, committed at a time in seconds since 1970. A redacted one has an empty payload."""
-
-    number: int
-    committed_at: float
-    redacted: bool
-    envelope: Envelope
-
-    @classmethod
-    def of(cls, stored: Stored) -> Self:
-        """Return the record of a stored message. Raises `MalformedFrame`."""
-        return cls(stored.number, stored.committed_at, stored.redacted, decode(stored.entry.frame))
-
-    @classmethod
-    def parse(cls, line: str, place: str) -> Self:
-        """A line of an export. Raises `BadExport` that names the `place` it came from."""
-        try:
-            value = from_json(line, allow_inf_nan=False)
-            if not isinstance(value, dict):
-                raise TypeError(f"found {type(value).__name__}")
-            header, redacted = value["header"], bool(value["redacted"])
-            # Without the payload, which may be larger than a frame.
-            envelope = decode(b"%b\0%b\0" % (str(value["subject"]).encode(), to_json(header)))
-            content = b"" if redacted else _as_bytes(value["payload"])
-            return cls(int(value["number"]), float(value["committed_at"]), redacted, envelope._replace(payload=content))
-        except KeyError as error:
-            raise BadExport(f"{place}: {error} is missing; expected a line of `local2 journal export`") from None
-        except (LocalError, ValueError, TypeError) as error:
-            raise BadExport(f"{place}: {error}; expected a line of `local2 journal export`") from None
-
-    def content(self, blobs: BlobStore | None) -> dict[str, Any] | str | None:
-        """The payload, with large fields fetched from `blobs`."""
-        return None if self.redacted else read_payload(self.envelope.payload, blobs)
-
-    def as_json(self, blobs: BlobStore | None) -> str:
-        """Return one line, ASCII only: nothing in it can control a terminal."""
-        return json.dumps(
-            {
-                "number": self.number,
-                "committed_at": self.committed_at,
-                "redacted": self.redacted,
-                "subject": self.envelope.subject,
-                "header": self.envelope.header(),
-                "payload": self.content(blobs),
-            }
-        )
-
-
-def read_export(file: Path) -> list[JournalRecord]:
-    """All of an export. Raises `BadExport` that names file and line."""
-    try:
-        with file.open(encoding="utf-8") as lines:
-            numbered = enumerate(lines, 1)
-            return [JournalRecord.parse(line, f"{file} line {number}") for number, line in numbered if line.strip()]
-    except OSError as error:
-        raise BadExport(f"{file} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise BadExport(f"{file} is not text; expected lines of `local2 journal export`") from None
-
-
-def _as_bytes(content: object) -> bytes:
-    if isinstance(content, str):
-        return content.encode()
-    if isinstance(content, dict):
-        return to_json(content)
-    raise TypeError(f"payload: expected an object or a string, found {type(content).__name__}")
-
 
 # `local2 journal play`: publish an export again on the bus of a running system, in the player's name.
 
@@ -324,7 +246,7 @@ class JournalSource(NamedTuple):
             key = self._whole(key)
         is_session = self._is_session(key)
         found = self.journal.read_all(session_id=key) if is_session else self.journal.read_all(correlation_id=key)
-        return map(JournalRecord.of, found)
+        return map(_record, found)
 
     def session(self, key: str) -> str:
         """The id of the session with this id or with the only one that begins like this. Raises `NotOnRecord`."""
@@ -337,7 +259,7 @@ class JournalSource(NamedTuple):
         stored = self.journal.read_all(
             subjects=subjects, session_id=session_id, correlation_id=query_id, since=since, until=until
         )
-        return (record for record in map(JournalRecord.of, stored) if wanted.matches(record.envelope))
+        return (record for record in map(_record, stored) if wanted.matches(record.envelope))
 
     def _is_session(self, key: str) -> bool:
         return bool(self.journal.read(limit=1, session_id=key))
@@ -356,6 +278,10 @@ class JournalSource(NamedTuple):
                 more = ", …" if len(ids) == MANY else ""
                 text = f"several ids begin with {beginning!a}: {', '.join(ids)}{more}; type more of it"
         raise NotOnRecord(text)
+
+
+def _record(stored: Stored) -> JournalRecord:
+    return JournalRecord(stored.number, stored.committed_at, stored.redacted, decode(stored.entry.frame))
 
 
 @contextmanager
@@ -567,7 +493,7 @@ def _indented(text: str) -> Iterator[str]:
 
 def _first_query(source: JournalSource, span: SessionSpan) -> str:
     for stored in source.journal.read(limit=1, session_id=span.session_id, subjects=[QUERY_RECEIVED]):
-        content = JournalRecord.of(stored).content(source.blobs)
+        content = _record(stored).content(source.blobs)
         return str(content.get("query", "")) if isinstance(content, dict) else REMOVED
     return ""
 

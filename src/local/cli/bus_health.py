@@ -8,10 +8,10 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Literal
 
+from local.bus.by_hand import client_bus
 from local.bus.envelope import Envelope
 from local.bus.messages import ParticipantStatus
 from local.bus.security import Declaration
-from local.bus.by_hand import client_bus
 from local.core.data_dir import RunDirectory
 from local.core.errors import MalformedFrame
 from local.runtime.runner import LOOK_SECONDS

@@ -58,6 +58,11 @@ class Delays:
         self._delays.append(seconds)
         self._count += 1
 
+    @property
+    def mean(self) -> float:
+        """The mean in seconds; 0 without any."""
+        return statistics.fmean(self._delays) if self._delays else 0.0
+
     def report(self) -> str:
         """The mean and spread in milliseconds, or that nothing has come since the last report."""
         new, self._reported = self._count - self._reported, self._count

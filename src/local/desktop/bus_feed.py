@@ -28,6 +28,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
+from local.bus.by_hand import client_bus, envelope_of, say
 from local.bus.envelope import Envelope, Trace, decode, is_packed, new_id
 from local.bus.message import Message, covers
 from local.bus.messages import (
@@ -50,6 +51,7 @@ from local.memory.messages import MemoryRequest
 from local.permissions.messages import PermissionRequest
 
 SENDER = "desktop"
+BY_HAND = "desktop_pub"  # the sender of what a person publishes
 RING = 20_000  # messages that wait for the window
 BEAT_SECONDS = 5.0
 LOOK_SECONDS = 0.25
@@ -186,6 +188,25 @@ class BusFeed:
         left out.
         """
         self._submit(self._ask(lambda bus: _recorded(bus, request, most, seconds), seconds), then)
+
+    def publish_by_hand(
+        self, subject: str, payload: bytes, query: str | None, session: str | None,
+        then: Callable[[str | LocalError], object],
+    ) -> None:  # fmt: skip
+        """Publish a message that a person wrote, as `desktop_pub`, once; `then` receives its id, or why it was not
+        sent.
+        """
+
+        async def work() -> str | LocalError:
+            try:
+                bus = client_bus(self._find(), BY_HAND, Declaration(frozenset({subject})))
+                envelope = envelope_of(bus, subject, payload, query, session)
+                await say(bus, envelope, self.blobs)
+            except LocalError as error:
+                return error
+            return envelope.id
+
+        self._submit(work(), then)
 
     def aside(self, work: Callable[[], T], then: Callable[[T | LocalError], object]) -> None:
         """Call a function that blocks, in another thread, and pass its result, or its `LocalError`, to `then`."""

@@ -25,6 +25,8 @@ from local.bus.messages import ToolSchema
 from local.desktop.bus_feed import BusFeed, FeedView
 from local.desktop.conversation import Conversation
 from local.desktop.critic import CriticPanel
+from local.desktop.inspector import Inspector
+from local.desktop.loggers import EventLogger, ThinkingLogger
 from local.desktop.memory import Episodes, MemoryInspector
 from local.desktop.panels import LATEST, ParticipantPanel, People, Person, clock
 from local.desktop.settings_form import SettingsSource
@@ -87,6 +89,10 @@ class ParticipantLogWidget(QMainWindow):
         brain = sign("🧠", "◈")
         self.add_dock("episodes", "≡ Episodes", self.episodes, shown=False)
         self.add_dock("memory", f"{brain} Memory", self.memory, shown=False)
+        self.inspector = Inspector(feed)
+        self.add_dock("thinking", "◈ Thinking", ThinkingLogger(), shown=False)
+        self.add_dock("events", "Events", EventLogger(), BOTTOM, shown=False)
+        self.add_dock("bus", "⇄ Bus", self.inspector, BOTTOM, shown=False)
         self._restore()
         self._timer = QTimer(self)
         self._timer.setInterval(TICK_MS)
@@ -109,7 +115,7 @@ class ParticipantLogWidget(QMainWindow):
         others = [each for each in self.docks.values() if self.dockWidgetArea(each) == area and not each.isFloating()]
         self.docks[name] = dock
         self.addDockWidget(area, dock)
-        if others and area == RIGHT:
+        if others:
             self.tabifyDockWidget(others[-1], dock)
         dock.setVisible(shown)
         self.resizeDocks([dock], [WIDTH if area == RIGHT else HEIGHT], _ORIENTATIONS[area == RIGHT])
@@ -339,6 +345,9 @@ class ParticipantLogWidget(QMainWindow):
         self.add_rail_button("×  Clear log", "Clear log", self.conversation.clear, "Ctrl+L")
         self.episodes_button = self.add_rail_button("≡  Episodes", "Episodes", self._open_episodes, "Ctrl+E")
         self.memory_button = self.add_rail_button(f"{sign('🧠', '◈')}  Memory", "Memory", self._open_memory, "Ctrl+M")
+        self.add_rail_button("⇄  Bus", "Bus", lambda: self.show_dock("bus"), "Ctrl+B")
+        self.add_rail_button("◈  Thinking", "Thinking", lambda: self.show_dock("thinking"), "Ctrl+T")
+        self.add_rail_button("!  Events", "Events", lambda: self.show_dock("events"))
         self.add_key("Ctrl+K", "Question", self.conversation.composer.text.setFocus)
         column.addWidget(styled(label("Participants and tools"), "head"))
         self.list = named(styled(QListWidget(), "people"), "Participants and tools")

@@ -18,6 +18,8 @@ from local.core.errors import LocalError
 
 INSTALL = "run `python3 scripts/run_local.py --desktop`, or `pip install 'local2-assistant[desktop]'`"
 
+LIBRARIES = "on Debian: apt install libegl1 libxcb-cursor0 libxcb-icccm4 libxcb-keysyms1 libxkbcommon-x11-0"
+
 
 class NoWindow(LocalError):
     """The error where no window can be shown."""
@@ -35,7 +37,10 @@ def desktop(data_dir: DataDir = None) -> None:
         raise NoWindow(f"the desktop window needs PySide6, which is not installed; {INSTALL}")
     if not has_display():
         raise NoWindow("there is no display to open a window on; `local2 open` opens the page in a browser")
-    from local.desktop.application import run_window
+    try:
+        from local.desktop.application import run_window
+    except ImportError as error:  # Qt is installed, and lacks a library of the operating system
+        raise NoWindow(f"the desktop window cannot start: {error}; {LIBRARIES}") from None
 
     folder = find_data_dir(data_dir)
     raise typer.Exit(run_window(folder, ApiSettings(folder)))

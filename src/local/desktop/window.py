@@ -77,7 +77,7 @@ class ParticipantLogWidget(QMainWindow):
         self._drawn: list[Callable[[], object]] = []
         self.docks: dict[str, QDockWidget] = {}
         self._panels: dict[str, ParticipantPanel] = {}
-        self._connections, self._missed, self._lost_at = 0, 0, 0.0
+        self._connections, self._missed, self._lost_at, self._connected_at = 0, 0, 0.0, 0.0
         self.setWindowTitle("LoCAL2")
         self.resize(1440, 900)
         self.setDockNestingEnabled(True)
@@ -183,6 +183,7 @@ class ParticipantLogWidget(QMainWindow):
         feed = self.feed
         now = time.time()
         if feed.connections != self._connections:
+            self._connected_at = now if self._connections else 0.0
             self._connections = feed.connections
             self._read_again()
         if feed.missed != self._missed:
@@ -206,6 +207,8 @@ class ParticipantLogWidget(QMainWindow):
         ]
         if self.people.problem:
             said.append(self.people.problem)
+        if now - self._connected_at < LOSS_SECONDS:
+            said.append(f"the bus is back since {clock(self._connected_at)}; live text of meanwhile may be missing")
         if self._missed and now - self._lost_at < LOSS_SECONDS:
             said.append(f"messages were lost at {clock(self._lost_at)} ({self._missed:,} in all)")
         return "; ".join(said)

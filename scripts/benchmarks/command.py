@@ -17,9 +17,10 @@ from benchmarks.figure import BenchmarkFailed, Figure, table
 
 NAMES = ("start", "idle", "turn", "tokens", "sessions", "bus", "burst", "journal", "recovery", "frozen", "model")
 TURN, CHAOS, MEMORY, OBSERVERS, PAGE, WINDOWS = "turn", "chaos", "memory", "observers", "page", "windows"
-BY_NAME = ("overload", "reading", CHAOS, MEMORY, "memory-kills", OBSERVERS, "mind", PAGE, WINDOWS)  # beside NAMES
+DESKTOP = "desktop"
+BY_NAME = ("overload", "reading", CHAOS, MEMORY, "memory-kills", OBSERVERS, "mind", PAGE, DESKTOP, WINDOWS)
 CHOICES = (*NAMES, *BY_NAME)
-WITH_OPTIONS = (TURN, CHAOS, MEMORY, OBSERVERS, PAGE, WINDOWS)
+WITH_OPTIONS = (TURN, CHAOS, MEMORY, OBSERVERS, PAGE, DESKTOP, WINDOWS)
 CORES = 2
 BUSY_PERCENT = 10
 
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="bench.py", description="Measure LoCAL2 beside its baselines on two cores.")
     parser.add_argument("names", nargs="*", default=["all"], choices=[*CHOICES, "all"], metavar="|".join(CHOICES))
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    turn = parser.add_argument_group(TURN)
+    turn = parser.add_argument_group(f"{TURN}, {DESKTOP}")
     turn.add_argument("--quick", action="store_true", help="a minute instead of five")
     turn.add_argument("--peer", action="store_true", help="beside LangGraph, too; installs it on first use")
     _add_chaos(parser.add_argument_group(CHAOS))

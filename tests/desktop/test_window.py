@@ -148,8 +148,8 @@ def test_an_answer_runs_and_loads_nothing(stage: Any, asked: Turn, texts: Texts)
 def test_an_answer_is_cut_between_paragraphs_and_never_inside_code() -> None:
     code = "```\n" + "x = 1\n\n" * 2_000 + "```"
     parts = chunks_of(f"{'word ' * 1_000}\n\n{code}\n\nend")
-    assert len(parts) == 3 and "\n\n".join(parts).count("x = 1") == 2_000
-    assert parts[1].startswith("```") and parts[1].endswith("```")
+    assert len(parts) == 3 and "".join(parts).count("x = 1") == 2_000
+    assert parts[1].startswith("```") and parts[1].strip().endswith("```") and "".join(parts).endswith("end")
 
 
 @pytest.mark.parametrize("key", ["Allow once", "Deny"])

@@ -30,5 +30,14 @@ def run_window(data_dir: Path, source: SettingsSource) -> int:
         signal.signal(number, lambda *_: window.close())  # Python hears it at the next tick
     feed.start()
     window.show()
-    gc.freeze()  # what is there now stays, and needs no looking through
+    settle_memory()
     return application.exec()
+
+
+def settle_memory() -> None:
+    """Keep the collection of garbage out of the ticks: what is there now is not looked through any more, and the
+    messages that pass make few cycles.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 50, 1_000)

@@ -113,7 +113,7 @@ class BusFeed:
         self._ring, self._most = deque[Envelope](), ring
         self._done = deque[Callable[[], object]]()
         self.loop = asyncio.new_event_loop()
-        self._bus: Bus | None = None
+        self.bus: Bus | None = None
         self._ready = asyncio.Event()
         self._stop = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -258,7 +258,7 @@ class BusFeed:
             bus.subscribe("", self._hear)
             bus.on_reconnect.append(self._introduce)
             await bus.ready(READY_SECONDS)
-            self._bus = bus
+            self.bus = bus
             self._introduce()
             beat_at = time.monotonic() + BEAT_SECONDS
             try:
@@ -270,7 +270,7 @@ class BusFeed:
             finally:
                 if bus.is_ready:
                     bus.post(self._status("stopping"))
-                self._bus = None
+                self.bus = None
                 self._ready.clear()
 
     def _open(self, address: BusAddress) -> Bus:
@@ -285,15 +285,15 @@ class BusFeed:
     def _introduce(self) -> None:
         """Have the participants publish their status: a newcomer's own status asks for theirs."""
         self.connections += 1
-        if self._bus is not None:
-            self._bus.post(self._status("starting"))
-            self._bus.post(self._status("ready"))
+        if self.bus is not None:
+            self.bus.post(self._status("starting"))
+            self.bus.post(self._status("ready"))
 
     def _status(self, state: Literal["starting", "ready", "stopping"]) -> ParticipantStatus:
-        assert self._bus is not None
+        assert self.bus is not None
         return ParticipantStatus(
-            name=self.sender, kind="frontend", pid=os.getpid(), instance=self._bus.instance, state=state,
-            last_seq=self._bus.last_seq,
+            name=self.sender, kind="frontend", pid=os.getpid(), instance=self.bus.instance, state=state,
+            last_seq=self.bus.last_seq,
         )  # fmt: skip
 
     def _look(self, bus: Bus, address: BusAddress) -> bool:
@@ -332,7 +332,7 @@ class BusFeed:
     async def _send(self, message: Message, trace: Trace | None, envelope_id: str) -> LocalError | None:
         while True:
             await self._ready.wait()
-            bus = self._bus
+            bus = self.bus
             try:
                 if bus is not None:
                     await bus.publish(message, trace, envelope_id=envelope_id)
@@ -346,7 +346,7 @@ class BusFeed:
         try:
             async with asyncio.timeout(seconds):
                 await self._ready.wait()
-            bus = self._bus
+            bus = self.bus
             if bus is None:
                 return BusClosed("the bus was closed")
             return await work(bus)

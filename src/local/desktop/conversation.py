@@ -70,9 +70,11 @@ from local.queries.view import EVENT_KINDS, QueryView, kind_of
 
 KEPT_TURNS = 50
 KEPT_MESSAGES = 3_000  # of a conversation that is read from the journal
-CHUNK = 3_000  # characters of an answer that are drawn together
+CHUNK = 1_200  # characters of an answer that are drawn together
+CHUNKS_AT_A_TICK = 2
 REFRESH_SECONDS = 0.006  # of the thread's own time, at a tick
 REDRAW_SECONDS = 0.15  # between two drawings of an answer that grows
+REDRAW_SHARE = 20  # times as long as a drawing has taken is no other one
 LATEST = 2**62  # before this entry: from the latest on
 MEASURE = 760  # pixels, the width of a line of text
 LINE_PERCENT = 125.0  # of the typeface's own height
@@ -145,7 +147,9 @@ class Folded(QWidget):
 
     def __init__(self, title: str, name: str) -> None:
         super().__init__()
-        self._name, self._text = name, ""
+        self._name = name
+        self._text: Callable[[], str] = str
+        self._shown = ""
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(4)
@@ -157,18 +161,18 @@ class Folded(QWidget):
         self._column.addWidget(self.button)
         self._body: QPlainTextEdit | None = None
 
-    def show_text(self, title: str, text: str) -> None:
-        """Show another title and text."""
+    def show_text(self, title: str, text: Callable[[], str]) -> None:
+        """Show another title and text; `text` is called while it is open."""
+        self._text = text
         self.button.setText(f"{'▾' if self.button.isChecked() else '▸'} {title}")
-        if text == self._text:
-            return
-        grown, self._text = text.removeprefix(self._text) if text.startswith(self._text) else None, text
-        if self._body is not None and self._body.isVisible():
-            if grown is None:
-                self._body.setPlainText(text)
+        if self.button.isChecked() and self._body is not None:
+            new = text()
+            if new.startswith(self._shown):
+                self._body.moveCursor(QTextCursor.MoveOperation.End)
+                self._body.insertPlainText(new[len(self._shown) :])
             else:
-                self._body.moveCursor(self._body.textCursor().MoveOperation.End)
-                self._body.insertPlainText(grown)
+                self._body.setPlainText(new)
+            self._shown = new
 
     def _toggle(self, is_open: bool) -> None:
         self.button.setText(f"{'▾' if is_open else '▸'}{self.button.text()[1:]}")
@@ -180,7 +184,8 @@ class Folded(QWidget):
             self._body.setTabChangesFocus(True)
             named(self._body, f"{self._name}: text")
             self._column.addWidget(self._body)
-        self._body.setPlainText(self._text)
+        self._shown = self._text()
+        self._body.setPlainText(self._shown)
         self._body.setVisible(is_open)
 
 
@@ -191,7 +196,7 @@ class Turn(QWidget):
         super().__init__()
         self.view, self._feed, self._again = view, feed, again
         self.is_changed = True
-        self._drawn_at = 0.0
+        self._next_drawing = 0.0
         self._doing = "waits to be stored"
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 18)
@@ -211,6 +216,8 @@ class Turn(QWidget):
         self.thinking.hide()
         column.addWidget(self.thinking)
         self._calls: dict[str, Folded] = {}
+        self._call_states: dict[str, tuple[bool, ...]] = {}
+        self._whole = ""  # the start of the answer whose parts do not change any more
         self._call_column = QVBoxLayout()
         self._call_column.setSpacing(4)
         column.addLayout(self._call_column)
@@ -218,6 +225,7 @@ class Turn(QWidget):
         self._answer.setSpacing(0)
         column.addLayout(self._answer)
         self.chunks: list[MarkdownView] = []
+        self._is_last_whole = False
         self.status = label("", "faint", font=prose(9.5), wraps=True)
         column.addWidget(self.status)
         self._line: QWidget | None = None
@@ -261,19 +269,20 @@ class Turn(QWidget):
 
     def refresh(self, now: float) -> bool:
         """Draw what has changed; returns False if that has to wait for a while."""
-        if not self.view.ended and now - self._drawn_at < REDRAW_SECONDS:
+        if not self.view.ended and now < self._next_drawing:
             return False
-        self._drawn_at, self.is_changed = now, False
+        began = time.thread_time()
         self._show_question()
         thinking = self.view.thinking
         self.thinking.setVisible(bool(thinking))
         if thinking:
             seconds = sum(step.thinking for step in self.view.response.usage.steps) if self.view.response else 0.0
             words = f"◈ thought for {seconds:.1f} s" if seconds else "◈ thinking"
-            self.thinking.show_text(f"{words}, {len(thinking):,} characters", thinking)
+            self.thinking.show_text(f"{words}, {len(thinking):,} characters", lambda: self.view.thinking)
         self._show_calls()
-        self._show_answer()
+        self.is_changed = not self._show_answer()
         self._show_status()
+        self._next_drawing = now + max(REDRAW_SECONDS, REDRAW_SHARE * (time.thread_time() - began))
         return True
 
     # Parts
@@ -289,23 +298,46 @@ class Turn(QWidget):
     def _show_calls(self) -> None:
         calls = self.view.calls if self.view.response is None else self.view.response.tool_calls
         for call in calls:
-            told = call if isinstance(call, dict) else call.model_dump(mode="json")
-            card = self._calls.get(told["call_id"])
+            told = call if isinstance(call, dict) else call.model_dump(mode="json")  # as it was, or in the answer
+            call_id, state = told["call_id"], (told.get("result") is None, told.get("error") is None, "args" in told)
+            if self._call_states.get(call_id) == state:
+                continue
+            self._call_states[call_id] = state
+            card = self._calls.get(call_id)
             if card is None:
-                card = self._calls[told["call_id"]] = Folded(told["tool"], f"Call of {told['tool']}")
+                card = self._calls[call_id] = Folded(told["tool"], f"Call of {told['tool']}")
                 self._call_column.addWidget(card)
-            card.show_text(*call_told(told))
+            card.show_text(call_title(told), partial(call_text, told))
 
-    def _show_answer(self) -> None:
-        parts = chunks_of(self.view.answer)
-        while len(self.chunks) < len(parts):
+    def _show_answer(self) -> bool:
+        """Draw some parts of the answer; returns whether that was all."""
+        answer = self.view.answer
+        if not answer.startswith(self._whole):  # a later attempt, or the recorded answer after a loss
+            self._whole = ""
+            for chunk in self.chunks:
+                chunk.hide()
+                chunk.deleteLater()
+            self.chunks = []
+        left = answer[len(self._whole) :]
+        *whole, last = chunks_of(left) or [""]
+        for part in whole[:CHUNKS_AT_A_TICK]:
+            self._chunk().show_markdown(part)
+            self._whole += part
+            self._is_last_whole = True
+        if len(whole) > CHUNKS_AT_A_TICK:
+            return False
+        if last:
+            self._chunk().show_markdown(last)
+            self._is_last_whole = False
+        return True
+
+    def _chunk(self) -> MarkdownView:
+        """The part to draw: the last one, unless that is whole."""
+        if self._is_last_whole or not self.chunks:
             chunk = MarkdownView(f"Answer to: {(self.view.query or '')[:80]}")
             self.chunks.append(chunk)
             self._answer.addWidget(chunk)
-        for chunk, part in zip(self.chunks, parts, strict=False):
-            chunk.show_markdown(part)
-        for chunk in self.chunks[len(parts) :]:
-            chunk.hide()
+        return self.chunks[-1]
 
     def _show_status(self) -> None:
         view, tone = self.view, "faint"
@@ -778,33 +810,32 @@ def own_questions(found: list[Envelope] | LocalError) -> list[Envelope] | LocalE
 
 
 def chunks_of(answer: str) -> list[str]:
-    """Split an answer between paragraphs into parts of some thousand characters: only the last part of an answer that
-    grows is drawn again.
+    """Split an answer between paragraphs into parts of about a thousand characters: only the last part of an answer
+    that grows is drawn again.
     """
-    parts, part, fence = [], list[str](), False
-    size = 0
+    parts, at, begun, fenced = list[str](), 0, 0, False
     for paragraph in answer.split("\n\n"):
-        part.append(paragraph)
-        size += len(paragraph)
-        if paragraph.count("```") % 2:
-            fence = not fence
-        if size > CHUNK and not fence:
-            parts.append("\n\n".join(part))
-            part, size = [], 0
-    if part:
-        parts.append("\n\n".join(part))
-    return [each for each in parts if each]
+        at += len(paragraph) + 2
+        fenced ^= paragraph.count("```") % 2 == 1
+        if at - begun > CHUNK and not fenced and at < len(answer):
+            parts.append(answer[begun:at])
+            begun = at
+    return [*parts, answer[begun:]] if begun < len(answer) else parts
 
 
-def call_told(call: Json) -> tuple[str, str]:
-    """Return the title of a tool call, and its arguments and result as text."""
-    args, error, result = call.get("args") or {}, call.get("error"), call.get("result")
-    first = next((str(value) for value in args.values()), "")
-    mark = "✕" if error else "●" if result is not None else "…"
+def call_title(call: Json) -> str:
+    """Return a tool call in one line."""
+    first = next((str(value) for value in (call.get("args") or {}).values()), "")
+    mark = "✕" if call.get("error") else "●" if call.get("result") is not None else "…"
     took = f"  {call['duration_ms'] / 1000:.1f} s" if call.get("duration_ms") else ""
-    title = f"{mark} {call['tool']}  {' '.join(first.split())[:80]}{took}"
+    return f"{mark} {call['tool']}  {' '.join(first[:200].split())[:80]}{took}"
+
+
+def call_text(call: Json) -> str:
+    """Return the arguments and the result of a tool call."""
+    error, result = call.get("error"), call.get("result")
     told = error["message"] if error else result if result is not None else "no result yet"
-    return title, f"{json.dumps(args, ensure_ascii=False, indent=1)}\n\n{told}"
+    return f"{json.dumps(call.get('args') or {}, ensure_ascii=False, indent=1)}\n\n{told}"
 
 
 def heading(asked: ApprovalRequest) -> str:

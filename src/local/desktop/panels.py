@@ -34,7 +34,8 @@ from local.queries.view import message_summary
 SUPERVISOR = "supervisor"
 KEPT_LINES = 2_000
 KEPT_MESSAGES = 300  # of each participant, for a panel that is opened later
-AT_A_TICK = 20  # lines
+AT_ONCE = 40  # lines
+DRAW_SECONDS = 0.25  # between two drawings of lines
 READ_AGAIN = 100  # messages on record, for a panel that is opened
 LATEST = 2**62
 SILENT_SECONDS = 15.0  # without a status
@@ -183,7 +184,7 @@ class ActivityLog(QPlainTextEdit):
         self.setTabChangesFocus(True)
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self._new = deque[Envelope](maxlen=KEPT_MESSAGES)
-        self._left_out = 0
+        self._left_out, self._next_drawing = 0, 0.0
 
     def add(self, envelopes: Sequence[Envelope]) -> None:
         """Take messages, in their order."""
@@ -198,13 +199,15 @@ class ActivityLog(QPlainTextEdit):
 
     def refresh(self) -> None:
         """Draw some of what is new."""
-        if not self._new or not self.isVisible():
+        now = time.monotonic()
+        if not self._new or now < self._next_drawing or not self.isVisible():
             return
+        self._next_drawing = now + DRAW_SECONDS
         lines = []
         if self._left_out:
             lines.append(f"          … {self._left_out:,} messages left out")
             self._left_out = 0
-        lines += [line_of(self._new.popleft()) for _ in range(min(AT_A_TICK, len(self._new)))]
+        lines += [line_of(self._new.popleft()) for _ in range(min(AT_ONCE, len(self._new)))]
         bar = self.verticalScrollBar()
         was_at_end = bar.value() >= bar.maximum() - 2
         before = bar.value()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 
 from PySide6.QtCore import QByteArray, QSettings, Qt, QTimer
@@ -35,7 +36,9 @@ from local.journal.messages import JournalRead
 
 TICK_MS = 33
 LEAST, MOST = 8, 512  # messages that a tick takes
-WANTED_SECONDS = 0.006  # of the thread's own time, for a tick's messages
+WANTED_SECONDS = 0.005  # of the thread's own time, for a tick's messages
+DRAWN_SECONDS = 0.008  # of a tick, after which nothing else is drawn
+STATE_SECONDS = 0.2  # between two drawings of the participants and counts
 LOSS_SECONDS = 60.0  # for which a loss is shown
 RIGHT, BOTTOM = Qt.DockWidgetArea.RightDockWidgetArea, Qt.DockWidgetArea.BottomDockWidgetArea
 NAME = Qt.ItemDataRole.UserRole
@@ -45,8 +48,8 @@ PANELS: dict[str, type[ParticipantPanel]] = {"critic": CriticPanel}  # of those 
 
 
 class Pace:
-    """The number of messages that a tick takes, from the time that earlier ticks needed: all that a tick shows comes
-    from its messages, so this bounds its work. `ticks` are the seconds of each, if they are measured.
+    """The number of messages that a tick takes, from the time that they needed in earlier ticks. `ticks` are the
+    seconds of whole ticks, if they are measured.
     """
 
     def __init__(self) -> None:
@@ -55,8 +58,6 @@ class Pace:
 
     def note(self, seconds: float, taken: int) -> None:
         """A tick that took so many messages needed that long."""
-        if self.ticks is not None:
-            self.ticks.append(seconds)
         if seconds > WANTED_SECONDS and taken:
             self.most = max(LEAST, int(min(taken, self.most) * WANTED_SECONDS / seconds))
         elif taken == self.most:
@@ -74,7 +75,8 @@ class ParticipantLogWidget(QMainWindow):
         self.feed, self.pace, self.people = feed, Pace(), People()
         self._source, self._settings = source, settings
         self._views: list[FeedView] = [self.people]
-        self._drawn: list[Callable[[], object]] = []
+        self._drawn = deque[Callable[[], object]]([self._show_state])
+        self._next_state = 0.0
         self.docks: dict[str, QDockWidget] = {}
         self._panels: dict[str, ParticipantPanel] = {}
         self._connections, self._missed, self._lost_at, self._connected_at = 0, 0, 0.0, 0.0
@@ -166,18 +168,30 @@ class ParticipantLogWidget(QMainWindow):
     # The bus
 
     def tick(self) -> None:
-        """Show what has come since the last tick, as much as there is time for."""
+        """Show what has come since the last tick, as much as there is time for: first the messages, then one part after
+        the other draws what is new, and the next tick goes on where this one stops.
+        """
         began = time.thread_time()
-        self.feed.settle(most=2)
+        self.feed.settle(most=1)
         batch = self.feed.take(self.pace.most)
         if batch:
             for view in self._views:
                 view.receive(batch)
-        for draw in self._drawn:
-            draw()
-        self._show_people()
-        self._show_link()
         self.pace.note(time.thread_time() - began, len(batch))
+        for _ in range(len(self._drawn)):
+            self._drawn[0]()
+            self._drawn.rotate(-1)
+            if time.thread_time() - began > DRAWN_SECONDS:
+                break
+        if self.pace.ticks is not None:
+            self.pace.ticks.append(time.thread_time() - began)
+
+    def _show_state(self) -> None:
+        now = time.monotonic()
+        if now > self._next_state:
+            self._next_state = now + STATE_SECONDS
+            self._show_people()
+            self._show_link()
 
     def _show_link(self) -> None:
         feed = self.feed
@@ -229,7 +243,7 @@ class ParticipantLogWidget(QMainWindow):
 
     def _show_people(self) -> None:
         self.people.silence(time.time())
-        for name in list(self.people.changed)[:4]:
+        for name in list(self.people.changed)[:8]:
             self.people.changed.discard(name)
             self._show_person(self.people.all[name])
 

@@ -82,6 +82,7 @@ def asked(stage: Any) -> Turn:
     stage.bot.keyClick(window.conversation.composer.text, Qt.Key.Key_Return)
     stage.until(lambda: stage.published(QueryReceived))
     (turn,) = window.conversation.turns.values()
+    stage.until(lambda: turn.status.text())
     return turn
 
 

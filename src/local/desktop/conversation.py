@@ -71,7 +71,7 @@ from local.queries.view import EVENT_KINDS, QueryView, kind_of
 KEPT_TURNS = 50
 KEPT_MESSAGES = 3_000  # of a conversation that is read from the journal
 CHUNK = 1_200  # characters of an answer that are drawn together
-CHUNKS_AT_A_TICK = 2
+CALLS_AT_A_TICK = 5  # new ones of tools
 REFRESH_SECONDS = 0.006  # of the thread's own time, at a tick
 REDRAW_SECONDS = 0.15  # between two drawings of an answer that grows
 REDRAW_SHARE = 20  # times as long as a drawing has taken is no other one
@@ -212,9 +212,8 @@ class Turn(QWidget):
         row.addStretch(1)
         row.addWidget(bubble)
         column.addLayout(row)
-        self.thinking = Folded("thinking", "Thinking")
-        self.thinking.hide()
-        column.addWidget(self.thinking)
+        self._think_column = QVBoxLayout()
+        column.addLayout(self._think_column)
         self._calls: dict[str, Folded] = {}
         self._call_states: dict[str, tuple[bool, ...]] = {}
         self._whole = ""  # the start of the answer whose parts do not change any more
@@ -228,8 +227,7 @@ class Turn(QWidget):
         self._is_last_whole = False
         self.status = label("", "faint", font=prose(9.5), wraps=True)
         column.addWidget(self.status)
-        self._line: QWidget | None = None
-        self._make_acts()
+        self._is_made = False  # the rest: a tick that takes many messages makes none of it
 
     @property
     def answer(self) -> str:
@@ -257,6 +255,7 @@ class Turn(QWidget):
         elif isinstance(message, QueryReceived) and self._doing == "waits to be stored":
             self._doing = "waits for its turn"
         self.view.receive(message, envelope)
+        self.view.states.clear()  # what it does is shown, what it did is not
         self.is_changed = True
 
     def stored(self, error: LocalError | None) -> None:
@@ -272,6 +271,10 @@ class Turn(QWidget):
         if not self.view.ended and now < self._next_drawing:
             return False
         began = time.thread_time()
+        if not self._is_made:
+            self._is_made = True
+            self._make_rest()
+            return True
         self._show_question()
         thinking = self.view.thinking
         self.thinking.setVisible(bool(thinking))
@@ -279,10 +282,11 @@ class Turn(QWidget):
             seconds = sum(step.thinking for step in self.view.response.usage.steps) if self.view.response else 0.0
             words = f"◈ thought for {seconds:.1f} s" if seconds else "◈ thinking"
             self.thinking.show_text(f"{words}, {len(thinking):,} characters", lambda: self.view.thinking)
-        self._show_calls()
-        self.is_changed = not self._show_answer()
+        is_whole = self._show_calls() and self._show_answer()
         self._show_status()
-        self._next_drawing = now + max(REDRAW_SECONDS, REDRAW_SHARE * (time.thread_time() - began))
+        self.is_changed = not is_whole
+        pause = max(REDRAW_SECONDS, REDRAW_SHARE * (time.thread_time() - began))
+        self._next_drawing = now + pause if is_whole else now
         return True
 
     # Parts
@@ -295,22 +299,27 @@ class Turn(QWidget):
             widest = max((measure.horizontalAdvance(line[:200]) for line in text.splitlines()), default=0)
             self.asked.setMinimumWidth(min(widest + 4, MEASURE * 2 // 3))
 
-    def _show_calls(self) -> None:
+    def _show_calls(self) -> bool:
+        """Draw some calls of tools; returns whether these were all."""
+        before = len(self._calls)
         calls = self.view.calls if self.view.response is None else self.view.response.tool_calls
         for call in calls:
             told = call if isinstance(call, dict) else call.model_dump(mode="json")  # as it was, or in the answer
             call_id, state = told["call_id"], (told.get("result") is None, told.get("error") is None, "args" in told)
             if self._call_states.get(call_id) == state:
                 continue
-            self._call_states[call_id] = state
             card = self._calls.get(call_id)
+            if card is None and len(self._calls) >= before + CALLS_AT_A_TICK:
+                return False
+            self._call_states[call_id] = state
             if card is None:
                 card = self._calls[call_id] = Folded(told["tool"], f"Call of {told['tool']}")
                 self._call_column.addWidget(card)
             card.show_text(call_title(told), partial(call_text, told))
+        return True
 
     def _show_answer(self) -> bool:
-        """Draw some parts of the answer; returns whether that was all."""
+        """Draw the next part of the answer; returns whether that was the last one."""
         answer = self.view.answer
         if not answer.startswith(self._whole):  # a later attempt, or the recorded answer after a loss
             self._whole = ""
@@ -320,16 +329,12 @@ class Turn(QWidget):
             self.chunks = []
         left = answer[len(self._whole) :]
         *whole, last = chunks_of(left) or [""]
-        for part in whole[:CHUNKS_AT_A_TICK]:
+        if whole or last:
+            part = whole[0] if whole else last
             self._chunk().show_markdown(part)
-            self._whole += part
-            self._is_last_whole = True
-        if len(whole) > CHUNKS_AT_A_TICK:
-            return False
-        if last:
-            self._chunk().show_markdown(last)
-            self._is_last_whole = False
-        return True
+            self._is_last_whole = bool(whole)
+            self._whole += part if whole else ""
+        return not whole
 
     def _chunk(self) -> MarkdownView:
         """The part to draw: the last one, unless that is whole."""
@@ -381,7 +386,10 @@ class Turn(QWidget):
         facts.append(self.view.query_id[:8])
         self.facts.setText("  ·  ".join(filter(None, facts)))
 
-    def _make_acts(self) -> None:
+    def _make_rest(self) -> None:
+        self.thinking = Folded("thinking", "Thinking")
+        self.thinking.hide()
+        self._think_column.addWidget(self.thinking)
         line = styled(QFrame(), "line")
         row = QHBoxLayout(line)
         row.setContentsMargins(0, 6, 0, 0)

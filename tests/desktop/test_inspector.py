@@ -29,6 +29,7 @@ from local.bus.messages import (
     ToolResult,
 )
 from local.critic.messages import CritiqueResult, PairwiseResult, UserFeedback
+from local.desktop import message_table
 from local.desktop.bus_feed import BY_HAND
 from local.desktop.inspector import FILE, JOURNAL, Inspector, Node, PublishDialog, RulesDialog, laid_out, term_of
 from local.desktop.loggers import bus_line, event_line
@@ -66,6 +67,7 @@ def of(message: Message) -> Envelope:
 GOLDEN = [
     (TALK[0], "What is the tallest tree?"),
     (TALK[1], "IDLE → RECEIVING"),
+    (TALK[2], "◈ I should"),
     (TALK[4], '→ {"query":"tallest tree","filters":[{"since":2020}]}'),
     (TALK[5], "← the search engine did not answer"),
     (TALK[6], "Hyperion, a redwood of 116 m.  ◈ thinking  ⚙ 1 tool call(s)"),
@@ -115,7 +117,10 @@ def shown(model: MessageModel) -> list[str]:
     return [each.id for each in rows if each is not None]
 
 
-def test_a_full_table_keeps_the_latest_in_order_and_a_hold_loses_nothing(qapp: QApplication) -> None:
+def test_a_full_table_keeps_the_latest_in_order_and_a_hold_loses_nothing(
+    qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(message_table, "SHOW_SECONDS", 0.0)
     source = Source(most=10_000)
     model = MessageModel(source, most=100)
     moved = list[int]()
@@ -151,7 +156,8 @@ def test_a_full_table_keeps_the_latest_in_order_and_a_hold_loses_nothing(qapp: Q
     assert shown(model)[-1] == "id41299" and model.left_out == 20_000 - kept > 0
 
 
-def test_the_view_keeps_the_selected_message_and_its_place(qtbot: Any) -> None:
+def test_the_view_keeps_the_selected_message_and_its_place(qtbot: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_table, "SHOW_SECONDS", 0.0)
     source = Source()
     table = MessageTable(MessageModel(source, most=200), "Messages")
     qtbot.addWidget(table)

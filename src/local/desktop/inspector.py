@@ -253,6 +253,7 @@ class GraphView(QTreeWidget):
         self._graph = BusGraph(Declarations(feed.data_dir / SENDERS).read)
         self._seconds = deque[tuple[int, Counter[str]]](maxlen=RATE_SECONDS + 1)
         self._delays: dict[str, Delays] = {}
+        self._statuses: dict[str, Envelope] = {}  # which came since the figures were drawn
         self._pending: dict[str, int] = {}
         self._drawn_at = 0.0
         self._items: dict[str, QTreeWidgetItem] = {}
@@ -265,10 +266,7 @@ class GraphView(QTreeWidget):
         self._seconds[-1][1].update(each.sender for each in batch)
         for envelope in batch:
             if envelope.subject == PARTICIPANT_STATUS:
-                self._graph.receive(envelope)
-                status = message_of(ParticipantStatus, envelope)
-                if status is not None and envelope.sender == "journal":
-                    self._pending = status.counters
+                self._statuses[envelope.sender] = envelope
                 delays = self._delays.setdefault(envelope.sender, Delays(RATE_SECONDS))
                 delays.add(now - envelope.sent_at)
 
@@ -281,6 +279,12 @@ class GraphView(QTreeWidget):
         if not self.isVisible() or time.monotonic() - self._drawn_at < DRAW_SECONDS:
             return
         self._drawn_at, now = time.monotonic(), time.time()
+        for name, envelope in self._statuses.items():
+            self._graph.receive(envelope)
+            status = message_of(ParticipantStatus, envelope)
+            if status is not None and name == "journal":
+                self._pending = dict(status.counters)
+        self._statuses.clear()
         arrows = self._graph.without_upkeep().arrows()
         for name, member in sorted(self._graph.members.items()):
             waiting = sum(self._pending.get(f"pending_{each}", 0) for each in {*member.hears.values()} - {""})
@@ -434,7 +438,7 @@ class Inspector(QWidget):
         split.addWidget(self.message)
         split.setStretchFactor(0, 3)
         split.setStretchFactor(1, 2)
-        split.setSizes([700, 420])
+        split.setSizes([760, 400])
         self.tabs.addTab(split, "Messages")
         self.tabs.addTab(self.graph, "Graph")
         column.addWidget(self.tabs, 1)
@@ -656,6 +660,7 @@ class Inspector(QWidget):
     def _make_foot(self) -> QHBoxLayout:
         row = QHBoxLayout()
         self.slider = named(QSlider(Qt.Orientation.Horizontal), "Moment")
+        self.slider.setRange(0, 0)
         self.slider.setPageStep(PAGE)
         self.slider.valueChanged.connect(self._scrub)
         self.slider.setTracking(False)

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QPlainTextEdit
 
 from local.bus.envelope import Envelope
 from local.bus.filter import Filter
-from local.bus.message import GENERATION_THINKING, MAIN_RESPONDENT
+from local.bus.message import GENERATION_THINKING, GENERATION_TOKEN, MAIN_RESPONDENT
 from local.desktop.style import mono, named, prose
 from local.queries.view import message_summary
 
@@ -40,7 +40,16 @@ def bus_line(envelope: Envelope) -> str:
     mark = next((mark for known, mark in _MARKS if subject.startswith(known)), "")
     if subject == "response.generation":
         return _answer_line(payload)
+    if subject in (GENERATION_THINKING, GENERATION_TOKEN):
+        return mark + _fragment(payload)
     return mark + (message_summary(subject, payload) or "")
+
+
+def _fragment(payload: bytes) -> str:
+    try:
+        return " ".join(str(from_json(payload).get("text", "")).split())
+    except (ValueError, AttributeError):
+        return ""
 
 
 def _answer_line(payload: bytes) -> str:

@@ -20,6 +20,7 @@ from local.bus.messages import (
     BusDead,
     BusGap,
     GenerationThinking,
+    ParticipantStatus,
     QueryCancel,
     QueryFailed,
     QueryReceived,
@@ -28,6 +29,8 @@ from local.bus.messages import (
     ToolRequest,
     ToolResult,
 )
+from local.bus.security import Declaration, Declarations
+from local.core.data_dir import SENDERS
 from local.critic.messages import CritiqueResult, PairwiseResult, UserFeedback
 from local.desktop import message_table
 from local.desktop.bus_feed import BY_HAND
@@ -38,6 +41,7 @@ from local.desktop.style import DARK, LIGHT, apply_style
 from local.memory.messages import MemoryIngested
 from local.permissions.messages import ApprovalDecision
 from tests.bus.test_filter import MESSAGES
+from tests.queries.otlp_receiver import collector
 
 Texts = Callable[[QWidget], str]
 CALL: dict[str, Any] = {"query_id": "q1", "call_id": "q1:0:0", "tool": "web_search"}
@@ -309,17 +313,41 @@ def test_an_edited_message_is_published_after_it_was_asked_for(stage: Any, inspe
     dialog.payload.setPlainText('{"query_id": "q1"}')
     dialog.publish()
     stage.until(lambda: [each.sender for each in stage.heard if each.subject == "query.cancel"] == [BY_HAND])
-    stage.until(lambda: dialog.result() == QDialog.DialogCode.Accepted)
+    stage.until(lambda: not inspector.findChildren(PublishDialog))
     [sent] = [each for each in stage.heard if each.subject == "query.cancel"]
     assert (sent.correlation_id, json.loads(sent.payload)) == ("q1", {"query_id": "q1"})
+
+
+def beat(name: str, **more: Any) -> ParticipantStatus:
+    return ParticipantStatus(name=name, kind="agent", pid=1, instance="i", state="ready", **more)
+
+
+def test_the_trace_of_a_query_is_sent_to_the_collector_in_the_settings(
+    stage: Any, inspector: Inspector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL2_CONFIG_DIR", str(tmp_path))
+    select(inspector, "query.received")
+    with collector() as received:
+        (tmp_path / "otel.yaml").write_text(f"endpoint: {received.url}\n")
+        inspector.send_trace()
+        stage.until(lambda: "spans were sent" in inspector.where.text())
+    assert {"invoke_agent generator", "execute_tool web_search"} <= {span.name for span in received.spans}
+    inspector.send_trace()
+    stage.until(lambda: "is a collector running there" in inspector.where.text())
 
 
 def test_the_graph_has_everybody_with_rate_and_delay(stage: Any, inspector: Inspector) -> None:
     inspector.tabs.setCurrentIndex(1)
     graph = inspector.graph
     stage.until(lambda: graph.findItems("desktop", Qt.MatchFlag.MatchExactly))
-    [item] = graph.findItems("desktop", Qt.MatchFlag.MatchExactly)
-    assert float(item.text(1)) >= 0 and item.text(2).endswith(" ms")
+    Declarations(stage.feed.data_dir / SENDERS).write("critic", Declaration(frozenset({"critique.result"})))
+    stage.say("critic", beat("critic"))
+    stage.say("memory", beat("memory", subscriptions={"critique.result": "memory"}))
+    stage.until(lambda: graph.findItems("memory", Qt.MatchFlag.MatchExactly))
+    [item] = graph.findItems("critic", Qt.MatchFlag.MatchExactly)
+    assert float(item.text(1)) > 0 and item.text(2).endswith(" ms")
+    stage.until(lambda: "→ memory" in [item.child(row).text(0) for row in range(item.childCount())])
+    assert "critique.result" in item.child(item.childCount() - 1).text(4)
 
 
 def test_the_keyboard_reaches_every_part_and_everything_has_a_name(
@@ -367,5 +395,14 @@ def test_pictures(stage: Any, inspector: Inspector, qapp: QApplication) -> None:
     dock.resize(1180, 560)
     for theme, name in ((LIGHT, "light"), (DARK, "dark")):
         apply_style(qapp, theme)
+        inspector.tabs.setCurrentIndex(0)
         qapp.processEvents()
         assert dock.grab().save(str(folder / f"desktop-inspector-{name}.png"))
+        inspector.tabs.setCurrentIndex(1)
+        qapp.processEvents()
+        assert dock.grab().save(str(folder / f"desktop-graph-{name}.png"))
+        inspector.publish()
+        [dialog] = inspector.findChildren(PublishDialog)
+        assert dialog.grab().save(str(folder / f"desktop-publish-{name}.png"))
+        dialog.close()
+        stage.until(lambda: not inspector.findChildren(PublishDialog))

@@ -49,6 +49,7 @@ from local.journal.client import JournalClient, entries_on_record
 from local.journal.messages import JournalRead
 from local.memory.messages import MemoryRequest
 from local.permissions.messages import PermissionRequest
+from local.queries.record import read_recorded, trace_of
 
 SENDER = "desktop"
 BY_HAND = "desktop_pub"  # the sender of what a person publishes
@@ -188,6 +189,18 @@ class BusFeed:
         left out.
         """
         self._submit(self._ask(lambda bus: _recorded(bus, request, most, seconds), seconds), then)
+
+    def trace(self, query_id: str, then: Callable[[dict[str, Any] | LocalError], object]) -> None:
+        """Read what is on record of a query, and pass its timeline to `then`, in the form of the API."""
+
+        async def work(bus: Bus) -> dict[str, Any]:
+            recorded = await read_recorded(bus, query_id, ANSWER_SECONDS)
+            timeline = await trace_of(bus, query_id, recorded)
+            envelopes = [message.as_json() for message in recorded]
+            spans = [span._asdict() for span in timeline.spans()]
+            return {"query_id": query_id, "envelopes": envelopes, "spans": spans}
+
+        self._submit(self._ask(work, ANSWER_SECONDS), then)
 
     def publish_by_hand(
         self, subject: str, payload: bytes, query: str | None, session: str | None,

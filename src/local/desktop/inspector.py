@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from PySide6.QtCore import QModelIndex, QPoint, QStringListModel, Qt
-from PySide6.QtGui import QAction, QKeySequence, QTextCursor
+from PySide6.QtGui import QAction, QKeySequence, QResizeEvent, QTextCursor
 from PySide6.QtWidgets import (
     QComboBox,
     QCompleter,
@@ -41,6 +41,7 @@ from local.bus.message import PARTICIPANT_STATUS
 from local.bus.messages import ParticipantStatus
 from local.bus.security import Declarations
 from local.bus.statistics import BusGraph, Delays
+from local.core.config import layers_for
 from local.core.data_dir import SENDERS
 from local.core.errors import LocalError, MalformedFrame
 from local.desktop.bus_feed import BY_HAND, BusFeed, message_of
@@ -48,9 +49,11 @@ from local.desktop.message_table import MOST, RULES, TERMS, MessageModel, Messag
 from local.desktop.style import label, mono, named, push_button
 from local.journal.messages import JournalEntries, JournalEntry, JournalRead
 from local.queries.export import read_export
+from local.queries.otlp import load_otel, send
 
 LATEST = 2**62  # a number behind all messages
 PAGE, MOST_LOOKED_AT = 200, 4_000  # messages of the journal that are shown at a time; and looked at for them
+LOW = 320  # pixels
 NODES, TEXT = 2_000, 200_000  # of a message: nodes of its tree, characters of its text
 RATE_SECONDS = 10
 MAX_VALUE = 500  # characters of a value by which a filter can be made
@@ -193,6 +196,12 @@ class MessageView(QSplitter):
                 lambda whole: self._draw(whole) if self._envelope is envelope and isinstance(whole, dict) else None,
             )
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Have tree and text side by side where there is no room for one above the other."""
+        is_low = event.size().height() < LOW
+        self.setOrientation(Qt.Orientation.Horizontal if is_low else Qt.Orientation.Vertical)
+        super().resizeEvent(event)
+
     def term(self) -> str | None:
         """Return the term of a filter for the selected value."""
         item = self.tree.currentItem()
@@ -248,7 +257,7 @@ class GraphView(QTreeWidget):
         super().__init__()
         named(self, "Participants on the bus")
         self.setHeaderLabels(["Participant", "Messages/s", "Delay", "Waiting", "Subjects"])
-        for column, width in enumerate((210, 90, 80, 70)):
+        for column, width in enumerate((210, 110, 80, 80)):
             self.setColumnWidth(column, width)
         self._graph = BusGraph(Declarations(feed.data_dir / SENDERS).read)
         self._seconds = deque[tuple[int, Counter[str]]](maxlen=RATE_SECONDS + 1)
@@ -313,6 +322,7 @@ class PublishDialog(QDialog):
         super().__init__(parent)
         self.setWindowTitle("Publish a message")
         named(self, "Publish a message")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(640, 520)
         self._feed = feed
         column = QVBoxLayout(self)
@@ -374,6 +384,7 @@ class RulesDialog(QDialog):
         super().__init__(parent)
         self.setWindowTitle("Colours of messages")
         named(self, "Colours of messages")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(640, 320)
         column = QVBoxLayout(self)
         column.addWidget(label(f"A line for each rule: a tone ({', '.join(TONES)}), a colon, and a filter.", "soft"))
@@ -436,9 +447,7 @@ class Inspector(QWidget):
         split = QSplitter(Qt.Orientation.Horizontal)
         split.addWidget(self.table)
         split.addWidget(self.message)
-        split.setStretchFactor(0, 3)
-        split.setStretchFactor(1, 2)
-        split.setSizes([760, 400])
+        split.setSizes([700, 480])
         self.tabs.addTab(split, "Messages")
         self.tabs.addTab(self.graph, "Graph")
         column.addWidget(self.tabs, 1)
@@ -449,6 +458,7 @@ class Inspector(QWidget):
             ("Filter by this cell", "Ctrl+F", lambda: self.filter_by_cell()),
             ("Leave out this cell", "Ctrl+Shift+F", lambda: self.filter_by_cell(leave_out=True)),
             ("Follow this query", "Ctrl+Return", self.follow_query),
+            ("Send the trace of this query", "", self.send_trace),
             ("Publish an edited copy …", "Ctrl+Shift+P", self.publish),
             ("Pause", "Ctrl+Space", lambda: self.pause.click()),
         ):
@@ -615,6 +625,25 @@ class Inspector(QWidget):
     def publish(self) -> None:
         """Ask for a message to publish; it begins with the selected one."""
         PublishDialog(self._feed, self.table.current(), self).open()
+
+    def send_trace(self) -> None:
+        """Send the trace of the selected message's query to the collector in otel.yaml."""
+        envelope = self.table.current()
+        if envelope is None or not envelope.correlation_id:
+            return
+
+        def told(result: int | LocalError) -> None:
+            self.where.setText(str(result) if isinstance(result, LocalError) else f"{result} spans were sent")
+
+        def found(trace: dict[str, Any] | LocalError) -> None:
+            if isinstance(trace, LocalError):
+                self.where.setText(str(trace))
+            else:
+                folder = self._feed.data_dir
+                self._feed.aside(lambda: send(trace, load_otel(layers_for(None), folder)), told)
+
+        self.where.setText("sending the trace …")
+        self._feed.trace(envelope.correlation_id, found)
 
     def ask_for_rules(self) -> None:
         """Ask for the colour rules."""

@@ -1,4 +1,5 @@
-"""The desktop window under load: 10,000 messages a minute, then a burst of 100,000. All figures are counts and the
+"""The desktop window under load, with the conversation, a panel and the bus in sight: 10,000 messages a minute, then a
+burst of 100,000. All figures are counts and the
 process's own CPU time, so that other processes disturb them little; the lag of a timer is for information.
 """
 
@@ -147,6 +148,7 @@ def show(pipe: Pipe, address: BusAddress, folder: Path) -> None:
         except EOFError:
             os._exit(0)
         window.open_panel("generator")
+        window.show_dock("bus")
         window.pace.ticks, counter.shown = [], 0
         lags.clear()
         heard, dropped, rss = feed.heard, feed.dropped, list[int]()

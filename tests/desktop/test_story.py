@@ -137,8 +137,11 @@ def test_the_story_s8_comes_true_with_the_keyboard_alone(person: Typist) -> None
 def test_killed_processes_are_named_and_what_was_asked_meanwhile_is_answered_once(person: Typist) -> None:
     window = person.window
     for name, notice in (
-        ("api", "api is "), ("generator", "generator is "), ("journal", "journal is "), ("proxy", "bus is back since "),
-    ):  # fmt: skip
+        ("api", "api "),
+        ("generator", "generator "),
+        ("journal", "journal "),
+        ("proxy", "bus is back"),
+    ):
         killed = window.people.all[name]
         person.until(lambda killed=killed: killed.is_well and killed.pid)
         pid, told = killed.pid, set[str]()

@@ -53,6 +53,7 @@ class Person:
     since: float = 0.0
     pid: int | None = None
     restarts: int = 0
+    restarted_at: float = 0.0
     detail: str = ""
     is_child: bool = False  # of the supervisor, which can restart it
     inflight: int = 0
@@ -163,6 +164,8 @@ class People:
             self.problem = status.details.get("problem", "")
             for child in status.children:
                 known = self.get(child.name)
+                if known.is_child and child.restarts > known.restarts:
+                    known.restarted_at = now
                 seen = (known.state, known.restarts, known.detail)
                 known.is_child, known.restarts, known.detail = True, child.restarts, child.detail
                 known.pid = child.pid

@@ -39,7 +39,7 @@ LEAST, MOST = 8, 512  # messages that a tick takes
 WANTED_SECONDS = 0.004  # of the thread's own time, for a tick's messages
 DRAWN_SECONDS = 0.007  # of a tick, after which nothing else is drawn
 STATE_SECONDS = 0.2  # between two drawings of the participants and counts
-LOSS_SECONDS = 60.0  # for which a loss is shown
+RECENT_SECONDS = 60.0  # for which a loss or a restart is shown
 RIGHT, BOTTOM = Qt.DockWidgetArea.RightDockWidgetArea, Qt.DockWidgetArea.BottomDockWidgetArea
 NAME = Qt.ItemDataRole.UserRole
 WIDTH, HEIGHT = 430, 320  # of docks, at first
@@ -219,11 +219,16 @@ class ParticipantLogWidget(QMainWindow):
             f"{each.name} is {each.state} since {clock(each.since)}{f' ({each.detail})' if each.detail else ''}"
             for each in away
         ]
+        said += [
+            f"{each.name} was restarted at {clock(each.restarted_at)}{f' ({each.detail})' if each.detail else ''}"
+            for each in self.people.all.values()
+            if each.is_well and now - each.restarted_at < RECENT_SECONDS
+        ]
         if self.people.problem:
             said.append(self.people.problem)
-        if now - self._connected_at < LOSS_SECONDS:
+        if now - self._connected_at < RECENT_SECONDS:
             said.append(f"the bus is back since {clock(self._connected_at)}; live text of meanwhile may be missing")
-        if self._missed and now - self._lost_at < LOSS_SECONDS:
+        if self._missed and now - self._lost_at < RECENT_SECONDS:
             said.append(f"messages were lost at {clock(self._lost_at)} ({self._missed:,} in all)")
         return "; ".join(said)
 

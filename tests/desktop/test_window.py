@@ -165,10 +165,11 @@ def test_a_call_that_needs_approval_is_decided_here(stage: Any, asked: Turn, tex
     stage.answers("gatekeeper", PermissionRequest, decide)
     conversation = stage.window.conversation
     conversation.composer.text.setFocus()
-    stage.say("gatekeeper", approval())
+    stage.say("gatekeeper", approval(args={"command": "rm -r build\u202e", "why": "x" * 5_000}))
     stage.until(lambda: conversation.cards)
     card = conversation.cards["c1"]
-    assert "shell_exec needs your approval" in texts(card) and "rm -r build" in texts(card)
+    assert "shell_exec needs your approval" in texts(card) and "rm -r build\\u202e" in texts(card)
+    assert "x" * 5_000 in texts(card), "every argument is shown whole"
     assert not card.isAncestorOf(stage.window.focusWidget()), "a key typed for the question never answers it"
     (button,) = [each for each in card.buttons if each.text() == key]
     stage.bot.mouseClick(button, Qt.MouseButton.LeftButton)

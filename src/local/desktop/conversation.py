@@ -54,6 +54,7 @@ from local.bus.messages import (
 )
 from local.bus.vocabulary import CLARIFICATION, PROPOSE_PLAN, TRUST_FOLDER
 from local.core.errors import LocalError
+from local.core.text import visible
 from local.critic.messages import UserFeedback
 from local.desktop.bus_feed import BusFeed, message_of
 from local.desktop.style import label, mono, named, prose, push_button, sign, stars, styled, tone_of
@@ -297,7 +298,7 @@ class Turn(QWidget):
             self.asked.setText(text)
             measure = self.asked.fontMetrics()
             widest = max((measure.horizontalAdvance(line[:200]) for line in text.splitlines()), default=0)
-            self.asked.setMinimumWidth(min(widest + 4, MEASURE * 2 // 3))
+            self.asked.setMinimumWidth(min(widest + 4, MEASURE // 2))
 
     def _show_calls(self) -> bool:
         """Draw some calls of tools; returns whether these were all."""
@@ -404,10 +405,11 @@ class Turn(QWidget):
         self.retry = push_button("Ask again", "quiet", "Ask this question again", self._ask_again)
         self.stop = push_button("Stop", "quiet", "Stop this answer", self._stop, "Stop this answer")
         self.facts = label("", "faint", font=mono(9))
+        self.facts.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.facts.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)  # it may be cut
         for widget in (self.grade, self.good, self.poor, self.copy, self.retry, self.stop):
             row.addWidget(widget)
-        row.addStretch(1)
-        row.addWidget(self.facts)
+        row.addWidget(self.facts, 1)
         self._column.addWidget(line)
 
     # Acts
@@ -449,14 +451,19 @@ class ApprovalCard(QFrame):
         head = label(f"{heading(asked)}{where}", font=prose(), wraps=True)
         named(self, head.text())
         column.addWidget(head)
-        effect = label(effect_of(asked), font=mono(), wraps=True)
-        effect.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        column.addWidget(effect)
+        if text := effect_of(asked):
+            effect = named(QPlainTextEdit(text), f"What {asked.tool} would do")
+            effect.setReadOnly(True)
+            effect.setTabChangesFocus(True)
+            effect.setFont(mono())
+            lines = min(12, max(2, text.count("\n") + len(text) // 90 + 1))
+            effect.setFixedHeight(lines * effect.fontMetrics().lineSpacing() + 12)
+            column.addWidget(effect)
         if asked.why:
-            column.addWidget(label(asked.why, "soft", wraps=True))
+            column.addWidget(label(visible(asked.why), "soft", wraps=True))
         if asked.sources:
             text = f"This conversation contains untrusted content from {', '.join(asked.sources)}."
-            column.addWidget(label(text, "warn", wraps=True))
+            column.addWidget(label(visible(text), "warn", wraps=True))
         row = QHBoxLayout()
         self.answer: QLineEdit | None = None
         if asked.tool in (CLARIFICATION, PROPOSE_PLAN):
@@ -774,6 +781,7 @@ class Conversation(QFrame):
         self.title.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         row.addWidget(self.title, 1)
         self.context = label("", "faint", font=mono(9))
+        self.context.setMinimumWidth(0)
         row.addWidget(self.context)
         self.gauge = named(QProgressBar(), "Context in use")
         self.gauge.setTextVisible(False)
@@ -850,23 +858,27 @@ def heading(asked: ApprovalRequest) -> str:
     """Return what a person is asked, in one line."""
     whose = f"The agent {asked.agent}: " if asked.agent else f"{asked.client}: " if asked.client else ""
     if asked.tool == CLARIFICATION:
-        return f"{whose}{asked.args.get('question', 'The model asks you something.')}"
-    if asked.tool == PROPOSE_PLAN:
-        return f"{whose}A plan: {asked.args.get('title', '')}"
-    if asked.tool == TRUST_FOLDER:
-        return f"Do you trust {asked.args.get('folder', '')}?"
-    return f"{whose}{asked.tool} needs your approval"
+        told = asked.args.get("question", "The model asks you something.")
+    elif asked.tool == PROPOSE_PLAN:
+        told = f"A plan: {asked.args.get('title', '')}"
+    elif asked.tool == TRUST_FOLDER:
+        told = f"Do you trust {asked.args.get('folder', '')}?"
+    else:
+        told = f"{asked.tool} needs your approval"
+    return visible(f"{whose}{told}")
 
 
 def effect_of(asked: ApprovalRequest) -> str:
-    """Return what the call would do, in lines."""
+    """Return what the call would do: all of its arguments, with invisible characters as codes."""
     if asked.tool == CLARIFICATION:
         options = asked.args.get("options")
-        return "\n".join(f"• {each}" for each in options) if isinstance(options, list) else ""
-    if asked.tool == PROPOSE_PLAN:
+        lines = [f"• {each}" for each in options] if isinstance(options, list) else []
+    elif asked.tool == PROPOSE_PLAN:
         steps = asked.args.get("steps")
-        return "\n".join(f"{number}. {each}" for number, each in enumerate(steps, 1)) if isinstance(steps, list) else ""
-    return "\n".join(f"{name}: {str(value)[:2000]}" for name, value in asked.args.items())
+        lines = [f"{number}. {each}" for number, each in enumerate(steps, 1)] if isinstance(steps, list) else []
+    else:
+        lines = [line for name, value in asked.args.items() for line in f"{name}: {value}".split("\n")]
+    return "\n".join(map(visible, lines))
 
 
 def choices_of(asked: ApprovalRequest) -> list[tuple[str, Decision, PlanMode | None]]:

@@ -75,8 +75,9 @@ class GradeTable(QWidget):
         self.table.setSelectionBehavior(QTableWidget.SelectionBehavior.SelectRows)
         header = self.table.horizontalHeader()
         header.setStretchLastSection(True)
+        header.setHighlightSections(False)
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
-        for index, width in enumerate((74, 150, 48, 48, 64)):
+        for index, width in enumerate((84, 150, 52, 52, 72)):
             self.table.setColumnWidth(index, width)
         header.setSectionResizeMode(1, QHeaderView.ResizeMode.Interactive)
         self.table.currentCellChanged.connect(lambda row, *_: self._select(row))

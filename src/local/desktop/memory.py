@@ -49,7 +49,7 @@ class MemoryInspector(QWidget):
         self.tree.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.tree.setWordWrap(True)
         self.tree.setIndentation(14)
-        for index, width in enumerate((78, 84, 64, 76, 64)):
+        for index, width in enumerate((88, 100, 64, 88, 68)):
             self.tree.setColumnWidth(index, width)
         self.tree.header().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
         self.tree.itemExpanded.connect(self._expand)

@@ -163,7 +163,12 @@ class ParticipantLogWidget(QMainWindow):
         application = QApplication.instance()
         if isinstance(application, QApplication):
             apply_style(application, system_colours())
-            self._read_again()
+            self.recolour()
+
+    def recolour(self) -> None:
+        """Draw what has colours of its own in those that are in use."""
+        self.people.changed.update(self.people.all)
+        self._read_again()
 
     # The bus
 

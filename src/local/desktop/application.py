@@ -35,9 +35,9 @@ def run_window(data_dir: Path, source: SettingsSource) -> int:
 
 
 def settle_memory() -> None:
-    """Keep the collection of garbage out of the ticks: what is there now is not looked through any more, and the
-    messages that pass make few cycles.
+    """Keep the collection of garbage short: what is there now is not looked through any more, and of what comes only
+    the latest, because the messages that pass make few cycles.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 50, 1_000)
+    gc.set_threshold(5_000, 10_000, 10_000)

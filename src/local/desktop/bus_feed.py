@@ -53,7 +53,7 @@ from local.queries.record import read_recorded, trace_of
 
 SENDER = "desktop"
 BY_HAND = "desktop_pub"  # the sender of what a person publishes
-RING = 20_000  # messages that wait for the window
+RING = 10_000  # messages that wait for the window
 BEAT_SECONDS = 5.0
 LOOK_SECONDS = 0.25
 READY_SECONDS = 2.0

@@ -158,6 +158,7 @@ class Folded(QWidget):
         named(styled(self.button, "quiet"), name)
         self.button.setCheckable(True)
         self.button.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self.button.setMinimumWidth(1)  # a long title is cut, and does not widen the conversation
         self.button.toggled.connect(self._toggle)
         self._column.addWidget(self.button)
         self._body: QPlainTextEdit | None = None
@@ -228,7 +229,7 @@ class Turn(QWidget):
         self._is_last_whole = False
         self.status = label("", "faint", font=prose(9.5), wraps=True)
         column.addWidget(self.status)
-        self._is_made = False  # the rest: a tick that takes many messages makes none of it
+        self._left = [self._make_line, self._make_acts, self._make_thinking]  # each is made in a tick of its own
 
     @property
     def answer(self) -> str:
@@ -272,9 +273,8 @@ class Turn(QWidget):
         if not self.view.ended and now < self._next_drawing:
             return False
         began = time.thread_time()
-        if not self._is_made:
-            self._is_made = True
-            self._make_rest()
+        if self._left:
+            self._left.pop(0)()
             return True
         self._show_question()
         thinking = self.view.thinking
@@ -387,30 +387,38 @@ class Turn(QWidget):
         facts.append(self.view.query_id[:8])
         self.facts.setText("  ·  ".join(filter(None, facts)))
 
-    def _make_rest(self) -> None:
-        self.thinking = Folded("thinking", "Thinking")
-        self.thinking.hide()
-        self._think_column.addWidget(self.thinking)
+    def _make_line(self) -> None:
         line = styled(QFrame(), "line")
-        row = QHBoxLayout(line)
-        row.setContentsMargins(0, 6, 0, 0)
-        row.setSpacing(6)
+        self._row = QHBoxLayout(line)
+        self._row.setContentsMargins(0, 6, 0, 0)
+        self._row.setSpacing(6)
         self.grade = label("", "good", font=mono())
         self.grade.setAccessibleName("The critic's grade")
+        self.stop = push_button("Stop", "quiet", "Stop this answer", self._stop, "Stop this answer")
+        self.facts = label("", "faint", font=mono(9))
+        self.facts.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.facts.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)  # it may be cut
+        for widget in (self.grade, self.stop):
+            self._row.addWidget(widget)
+            widget.hide()
+        self._row.addWidget(self.facts, 1)
+        self._column.addWidget(line)
+
+    def _make_acts(self) -> None:
         self.good = push_button(f"{sign('👍', '▲')} Good", "quiet", "Good answer", lambda: self._rate(1))
         self.poor = push_button(f"{sign('👎', '▼')} Poor", "quiet", "Poor answer", lambda: self._rate(-1))
         for button in (self.good, self.poor):
             button.setCheckable(True)
         self.copy = push_button("Copy", "quiet", "Copy the answer", self._copy)
         self.retry = push_button("Ask again", "quiet", "Ask this question again", self._ask_again)
-        self.stop = push_button("Stop", "quiet", "Stop this answer", self._stop, "Stop this answer")
-        self.facts = label("", "faint", font=mono(9))
-        self.facts.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self.facts.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)  # it may be cut
-        for widget in (self.grade, self.good, self.poor, self.copy, self.retry, self.stop):
-            row.addWidget(widget)
-        row.addWidget(self.facts, 1)
-        self._column.addWidget(line)
+        for place, button in enumerate((self.good, self.poor, self.copy, self.retry), 1):
+            self._row.insertWidget(place, button)
+            button.hide()
+
+    def _make_thinking(self) -> None:
+        self.thinking = Folded("thinking", "Thinking")
+        self.thinking.hide()
+        self._think_column.addWidget(self.thinking)
 
     # Acts
 
@@ -798,7 +806,7 @@ class Conversation(QFrame):
                 self.gauge.setRange(0, limit)
                 self.gauge.setValue(min(used, limit))
                 self.gauge.show()
-                self.context.setText(f"{response.model}  {used:,} of {limit:,} tokens")
+                self.context.setText(f"{used:,} of {limit:,} tokens")
                 return
         self.context.setText("")
 

@@ -36,8 +36,8 @@ from local.journal.messages import JournalRead
 
 TICK_MS = 33
 LEAST, MOST = 8, 512  # messages that a tick takes
-WANTED_SECONDS = 0.004  # of the thread's own time, for a tick's messages
-DRAWN_SECONDS = 0.007  # of a tick, after which nothing else is drawn
+WANTED_SECONDS = 0.003  # of the thread's own time, for a tick's messages
+DRAWN_SECONDS = 0.005  # of a tick, after which nothing else is drawn
 STATE_SECONDS = 0.2  # between two drawings of the participants and counts
 RECENT_SECONDS = 60.0  # for which a loss or a restart is shown
 RIGHT, BOTTOM = Qt.DockWidgetArea.RightDockWidgetArea, Qt.DockWidgetArea.BottomDockWidgetArea

@@ -280,11 +280,9 @@ class ParticipantPanel(QTabWidget):
         """Read what is on record: the panel shows not only what passes from now on."""
         person = self.person
         said = [each for each in sorted(person.said) if not each.startswith(UPKEEP)]
-        tools = () if person.said and not person.is_tool else (TOOL_REQUEST + person.name, TOOL_RESULT + person.name)
-        subjects = (*said, *tools)[:100]
-        if subjects:
-            request = JournalRead(subjects=subjects, before=LATEST, limit=READ_AGAIN)
-            self._feed.read(request, self._read, most=READ_AGAIN)
+        subjects = (TOOL_REQUEST + person.name, TOOL_RESULT + person.name, *said)[:100]
+        request = JournalRead(subjects=subjects, before=LATEST, limit=READ_AGAIN)
+        self._feed.read(request, self._read, most=READ_AGAIN)
 
     def refresh(self) -> None:
         """Draw what is new, if it is visible."""

@@ -104,9 +104,8 @@ class ThinkingLogger(QPlainTextEdit):
                 query, attempt = self._speaker = thought.speaker
                 head = time.strftime("%H:%M:%S", time.localtime(thought.at))
                 again = "" if attempt == "1" else f", attempt {attempt}"
-                pieces.append(
-                    f"{chr(10) * 2 if pieces or not self.document().isEmpty() else ''}{head}  ◈ query {query[:8]}{again}\n"
-                )
+                gap = "\n\n" if pieces or not self.document().isEmpty() else ""
+                pieces.append(f"{gap}{head}  ◈ query {query[:8]}{again}\n")
             pieces.append(thought.text)
         bar = self.verticalScrollBar()
         before, was_at_end = bar.value(), bar.value() >= bar.maximum() - 2

@@ -162,7 +162,10 @@ def test_a_wheel_holds_every_file_of_the_package_with_the_settings_and_the_stori
         for file in (ROOT / folder).rglob("*")
         if file.is_file() and file.suffix != ".pyc"
     }
-    assert held == {*wanted, *(f"local/shipped/requirements{name}.lock" for name in ("-llama", "-try", "-weights"))}
+    assert held == {
+        *wanted,
+        *(f"local/shipped/requirements{name}.lock" for name in ("-desktop", "-llama", "-try", "-weights")),
+    }
 
 
 def test_a_wheel_declares_its_dependencies_and_not_the_weights_that_ask_for_pytorch(installation: Installation) -> None:

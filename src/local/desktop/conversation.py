@@ -69,7 +69,7 @@ from local.permissions.messages import (
 from local.queries.asker import query_envelope_id
 from local.queries.view import EVENT_KINDS, QueryView, kind_of
 
-KEPT_TURNS = 50
+KEPT_TURNS = 20
 KEPT_MESSAGES = 3_000  # of a conversation that is read from the journal
 CHUNK = 1_200  # characters of an answer that are drawn together
 CALLS_AT_A_TICK = 5  # new ones of tools

@@ -32,7 +32,7 @@ def test_a_server_of_ones_own_stands_beside_those_that_are_there(folder: Path) -
     config = read(folder, f"providers: {{{box}}}\nroles: {{chat: [box/x, ollama/y:1]}}\n")
     assert set(config.providers) == {"ollama", "openai", "google_genai", "llama_server", "box"}
     assert config.roles.chains() == (("box/x", "ollama/y:1"),)
-    assert (config.roles.at("box"), config.roles.at("ollama")) == (("x",), ("y:1",))
+    assert (config.named_at("box"), config.named_at("ollama")) == (("x",), ("y:1",))
 
 
 @pytest.mark.parametrize(

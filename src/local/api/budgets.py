@@ -92,7 +92,7 @@ class Accounts:
         self, by: Sequence[str] = (), user_id: str | None = None, since: str = "", until: str = "9"
     ) -> UsageLedger:
         """Return the usage of that user, or of all, from one day on and up to another, summed by some of day, user,
-        agent, session, model and job. Usage of deleted conversations is not in it.
+        agent, session, model, server and job. Usage of deleted conversations is not in it.
         """
         return await self._asked(lambda table: table.ledger(by, user_id, since, until))
 

@@ -48,9 +48,15 @@ MIGRATIONS = (
     CREATE TABLE jobs (run TEXT PRIMARY KEY, job TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE place (id INTEGER PRIMARY KEY, number INTEGER NOT NULL, envelope_id TEXT NOT NULL);
     """,
+    "ALTER TABLE used ADD COLUMN server TEXT NOT NULL DEFAULT ''",
 )
-_COLUMNS = ("day", "user_id", "agent", "session", "model", "run")  # in the order of `UsageKey`
-_SUMS = "SUM(answers), SUM(calls), SUM(prompt_tokens), SUM(completion_tokens), SUM(seconds)"
+_COLUMNS = ("day", "user_id", "agent", "session", "model", "run", "server")  # in the order of `UsageKey`
+_NUMBERS = ("answers", "calls", "prompt_tokens", "completion_tokens", "seconds")
+_INSERT = (
+    f"INSERT OR REPLACE INTO used (number, query_id, {', '.join((*_COLUMNS, *_NUMBERS))})"
+    f" VALUES ({', '.join('?' * (2 + len(_COLUMNS) + len(_NUMBERS)))})"
+)
+_SUMS = ", ".join(f"SUM({name})" for name in _NUMBERS)
 
 
 class Place(NamedTuple):
@@ -142,7 +148,7 @@ class UsageTable:
 
     def ledger(self, by: Sequence[str], user_id: str | None, since: str, until: str) -> UsageLedger:
         """Return the usage of that user, or of all, from one day on and up to another, in sums by model and by some of
-        day, user, agent, session and job.
+        day, user, agent, session, server and job.
         """
         wanted = {"model", *({"user": "user_id", "job": "run"}.get(name, name) for name in by)}
         columns = [name if name in wanted else "NULL" if name == "user_id" else "''" for name in _COLUMNS]
@@ -161,7 +167,7 @@ class UsageTable:
             key, used = each.used
             row = (each.place.number, each.query_id, *key)
             sums = (used.answers, used.calls, used.prompt_tokens, used.completion_tokens, used.seconds)
-            self._db.execute(f"INSERT OR REPLACE INTO used VALUES ({', '.join('?' * 13)})", (*row, *sums))
+            self._db.execute(_INSERT, (*row, *sums))
         if each.job is not None:
             self._db.execute("INSERT OR REPLACE INTO jobs VALUES (?, ?)", each.job)
         if each.deleted_session:

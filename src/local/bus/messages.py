@@ -806,7 +806,8 @@ class ContextGauge(Data):
 
 class ModelSpan(Data):
     """One call of a model: times of the request, the first token and the end, in seconds since 1970, the seconds of
-    `thinking` in between, and its tokens. Without `model` the call was interrupted.
+    `thinking` in between, and its tokens. Without `model` the call was interrupted; `server` is the one that answered,
+    where a model has several.
     """
 
     started: float
@@ -816,6 +817,7 @@ class ModelSpan(Data):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     model: str = ""
+    server: str = ""
 
 
 class TurnTotals(Data):
@@ -1032,7 +1034,7 @@ class ModelUsed(Message):
     """The cost of model calls that produced no answer, published by the participant that made them: the purpose
     (critic, classifier, summary, title, restore, judge_test, classifier_test, or a routine of reflection), calls,
     tokens and seconds, and for a routine a short description of the result (`outcome`). `about` is the goal that was
-    checked.
+    checked, `server` the name of the one that answered, where a model has several.
     """
 
     subject = "model.used"
@@ -1045,6 +1047,7 @@ class ModelUsed(Message):
     calls: int = 1
     outcome: str = ""
     about: str = ""
+    server: str = ""
 
 
 # Messages about a model's to-do list.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -91,14 +91,29 @@ class Chains(Settings):
         """The chains of models that are not empty."""
         return tuple(chain for role in get_args(Role) if (chain := getattr(self, role)))
 
-    def at(self, provider: str) -> tuple[str, ...]:
-        """The models of one provider, each once."""
-        parts = (name.partition("/") for name in self.all())
-        return tuple(dict.fromkeys(model for named, _, model in parts if named == provider))
-
     def all(self) -> tuple[str, ...]:
         """Every model in every chain."""
         return tuple(name for chain in self.chains() for name in chain)
+
+
+class ModelGroup(Settings):
+    """Servers with the same model, as provider/model, among which its conversations are divided; by provider the calls
+    that a server answers at once, and its share of the conversations. The comments in models.yaml explain each key.
+    """
+
+    of: tuple[str, ...] = Field(min_length=1)
+    slots: dict[str, Annotated[int, Field(ge=1)]] = Field({})
+    weights: dict[str, Annotated[float, Field(gt=0)]] = Field({})
+
+    @model_validator(mode="after")
+    def _names_each_server_once(self) -> Self:
+        providers = [name.partition("/")[0] for name in self.of]
+        if len(set(providers)) < len(providers):
+            raise ValueError("a group names each server once")
+        for name in (*self.slots, *self.weights):
+            if name not in providers:
+                raise ValueError(f"{name} is no server of this group; {suggestion(name, providers)}")
+        return self
 
 
 class MaxTools(Settings):
@@ -128,7 +143,8 @@ class ModelsConfig(Settings):
     """The settings in `models.yaml`; the comments there explain each key."""
 
     providers: dict[str, Provider] = Field({kind: Provider(kind=kind) for kind in get_args(Kind)})
-    roles: Chains = Chains()
+    groups: dict[str, ModelGroup] = Field({})
+    roles: Chains = Field(Chains(), validate_default=True)
     fallback_on_rate_limit: bool = True
     fallback_on_error: bool = True
     max_retries: int = Field(2, ge=0)
@@ -139,17 +155,53 @@ class ModelsConfig(Settings):
     keep_alive: str | int = "30m"
     hub_url: str = Field("https://huggingface.co", pattern=r"^https?://[^\s/]+")
 
+    @field_validator("groups")
+    @classmethod
+    def _groups_name_providers(cls, groups: dict[str, ModelGroup], info: ValidationInfo) -> dict[str, ModelGroup]:
+        names = [name for group in groups.values() for name in group.of]
+        _check_names(names, info)
+        if len(set(names)) < len(names):
+            raise ValueError("a model is in one group only")
+        return groups
+
     @field_validator("roles")
     @classmethod
     def _chains_name_providers(cls, roles: Chains, info: ValidationInfo) -> Chains:
-        providers = info.data.get("providers", {})
-        for name in roles.all():
-            provider, slash, model = name.partition("/")
-            if not slash or not model:
-                raise ValueError(f"expected provider/model, such as ollama/gemma4:12b, found {name!r}")
-            if provider not in providers:
-                raise ValueError(f"{name}: unknown provider; {suggestion(provider, providers)}")
-        return roles
+        """A role without a chain is that of the group with its name."""
+        _check_names(roles.all(), info)
+        groups = info.data.get("groups", {})
+        found = {role: groups[role].of[:1] for role in get_args(Role) if role in groups and not getattr(roles, role)}
+        return roles.model_copy(update=found) if found else roles
+
+    def named(self) -> tuple[str, ...]:
+        """Every model in a chain or a group, as provider/model, each once."""
+        grouped = (name for group in self.groups.values() for name in group.of)
+        return tuple(dict.fromkeys((*self.roles.all(), *grouped)))
+
+    def named_at(self, provider: str) -> tuple[str, ...]:
+        """Those of one provider, by the names that they have there."""
+        parts = (name.partition("/") for name in self.named())
+        return tuple(dict.fromkeys(model for named, _, model in parts if named == provider))
+
+    def slots_at(self, provider: str) -> int | None:
+        """The calls that a provider answers at once, where a group says so."""
+        stated = (group.slots[provider] for group in self.groups.values() if provider in group.slots)
+        return next(stated, None)
+
+    @property
+    def shared(self) -> frozenset[str]:
+        """The providers among which conversations are divided."""
+        return frozenset(name.partition("/")[0] for group in self.groups.values() for name in group.of)
+
+
+def _check_names(names: Iterable[str], info: ValidationInfo) -> None:
+    providers = info.data.get("providers", {})
+    for name in names:
+        provider, slash, model = name.partition("/")
+        if not slash or not model:
+            raise ValueError(f"expected provider/model, such as ollama/gemma4:12b, found {name!r}")
+        if provider not in providers:
+            raise ValueError(f"{name}: unknown provider; {suggestion(provider, providers)}")
 
 
 class Endpoint(Settings):

@@ -469,7 +469,7 @@ class PromptFitter:
 
         async def summarise(job: SummaryJob) -> str:
             await released()
-            return await self._summarise(job)
+            return await self._summarise(self._at(session_id), job)
 
         return await self.window.fit(parts, summarise, partial(self._keep, session_id))
 
@@ -498,24 +498,29 @@ class PromptFitter:
     ) -> None:
         try:
             keep = partial(self._keep, session_id)
-            better = await self.window.summarised(planned, parts, self._summarise_in_background, keep)
+            summarise = partial(self._summarise_in_background, self._at(session_id))
+            better = await self.window.summarised(planned, parts, summarise, keep)
         except (StoreFailed, StoreFenced, ContextTooLarge) as error:
             log.warning("older turns could not be summarised ahead: %s", error)
         else:
             if better is not None:
                 tell(*better)
 
-    async def _summarise_in_background(self, job: SummaryJob) -> str:
-        return await self._leases.in_background(self._fast, "summary", partial(self._summarise, job))
+    def _at(self, session_id: str | None) -> str:
+        """The model that summarises, at the server of a session."""
+        return self._fast if session_id is None else self._leases.at(self._fast, session_id, turn=False)
 
-    async def _summarise(self, job: SummaryJob) -> str:
+    async def _summarise_in_background(self, model: str, job: SummaryJob) -> str:
+        return await self._leases.in_background(model, "summary", partial(self._summarise, model, job))
+
+    async def _summarise(self, model: str, job: SummaryJob) -> str:
         options: dict[str, Any] = {
             "num_ctx": self.of(self._fast).window.limits.window,
             "num_predict": job.max_tokens,
             "temperature": 0,
         }
         begun = time.monotonic()
-        text, usage = await whole_reply(self._model.chat(self._fast, job.messages, options=options))
+        text, usage = await whole_reply(self._model.chat(model, job.messages, options=options))
         self._leases.report_use("summary", self._fast, usage, begun)
         return text
 

@@ -255,7 +255,7 @@ class Respondent(Participant):
             model,
             ConversationService(resources.data_dir / cls.policy.record, cls.policy.respondent_id),
             answers_as="stand-in" if resources.model_backend == "stand_in" else None,  # which goes by any name
-            leases=Leases(routing.locate),
+            leases=Leases(routing.locate, model.servers),
             attachments=AttachmentStore(resources.data_dir / "attachments"),
             texts=cls.policy.texts(resources, config.num_ctx),
             sizes=ModelSizes(model, routing.stated_size),
@@ -306,7 +306,8 @@ class Respondent(Participant):
         more = {"prompt": self._settings.variant, "reward": reward, "instructions": self._known.problems}
         self._follow_choice()
         model = {"model": self._answers_as or self._default.name}
-        return {**model, **self._warm_up.details, **{name: text for name, text in more.items() if text}}
+        servers = self._leases.servers.details(self._leases.turns_at)
+        return {**model, **servers, **self._warm_up.details, **{name: text for name, text in more.items() if text}}
 
     @on(ToolSchema)
     async def learn(self, schema: ToolSchema, envelope: Envelope) -> BusDead | None:
@@ -400,7 +401,8 @@ class Respondent(Participant):
         await self._measure(question.model)
         offer = await self._offer_of(query.session_id if is_ours else None, question.model, question, query.user_id)
         purpose = purpose_of(question.origin, question.task)
-        context = self._context(question.model, purpose, offer, query.user_id)
+        conversation = query.session_id if is_ours else _first_words(asked)
+        context = self._context(question.model, purpose, offer, query.user_id, conversation)
         record = self._taints.beside(asked, query.session_id, getattr(query, "position", END))
         taint = TurnTaint(turn, self._settings, record, self._attachments)
         return TurnRunner(turn, context, output, query.session_id if is_ours else None, taint)
@@ -442,7 +444,11 @@ class Respondent(Participant):
                     self._news.clear()
                     await self._news.wait()
 
-    def _context(self, model_name: str, purpose: str, offer: TurnOffer, user_id: str | None) -> TurnContext:
+    def _context(
+        self, model_name: str, purpose: str, offer: TurnOffer, user_id: str | None, conversation: str
+    ) -> TurnContext:
+        purpose = self.policy.purpose or purpose
+        at = self._leases.at(model_name, conversation, turn=not purpose)
         return TurnContext(
             model=self._model,
             prompts=self._fitter.of(model_name),
@@ -450,7 +456,7 @@ class Respondent(Participant):
             model_name=model_name,
             answers_as=self._answers_as,
             options=self._options,
-            priority=Priority(self._leases, model_name, self.policy.purpose or purpose),
+            priority=Priority(self._leases, at, purpose, conversation),
             tool_timeout_seconds=self._settings.tool_timeout_seconds,
             max_answer_tokens=self._settings.max_answer_tokens,
             blobs=self.bus.blobs,
@@ -512,3 +518,9 @@ class Respondent(Participant):
     def _dead(self, envelope: Envelope, kind: str, message: str) -> BusDead:
         error = ErrorInfo(kind=kind, message=message)
         return BusDead(participant=self.name, envelope_id=envelope.id, dead_subject=envelope.subject, error=error)
+
+
+def _first_words(asked: QueryReceived) -> str:
+    """The first message of a user in a conversation that a client keeps: what all its queries have in common."""
+    said = (message["content"] for message in asked.history or () if message.get("role") == "user")
+    return str(next(said, asked.query))

@@ -331,7 +331,7 @@ class TurnRunner:
 
         def ask(most: int) -> AsyncGenerator[Delta, None]:
             return context.model.chat(
-                context.model_name,
+                self._priority.model or context.model_name,
                 planned.messages,
                 tools=functions,  # a client notes if it leaves them out
                 think=turn.thinks,
@@ -359,6 +359,7 @@ class TurnRunner:
                 elif isinstance(delta, Done):
                     context.prompts.window.counted(planned, delta.usage.prompt_tokens)
                     context.on_answered()
+                    self._priority.answered(delta.usage)
                 if self._held.text and isinstance(delta, ContentDelta) and turn.repeats_itself(planned.tools):
                     break
         if not turn.question.incognito:

@@ -179,7 +179,8 @@ def usage_of(done: Done, span: ModelSpan | None, gauge: ContextGauge | None) -> 
         "prompt_tokens": done.usage.prompt_tokens,
         "completion_tokens": done.usage.completion_tokens,
     }
-    steps = () if span is None else (span.model_copy(update={**tokens, "model": done.model}),)
+    where = {"model": done.model, **({"server": done.usage.server} if done.usage.server else {})}
+    steps = () if span is None else (span.model_copy(update={**tokens, **where}),)
     return UsageInfo(**tokens, durations=dict(done.usage.durations), context=gauge, steps=steps)
 
 

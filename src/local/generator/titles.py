@@ -169,8 +169,9 @@ class ConversationTitles:
         if found is None:
             return
         model, window = self._choose(found.turn.model)
-        title = await self._leases.in_background(model, PURPOSE, lambda: self._asked(query_id, model, window))
         turn = found.turn
+        at = self._leases.at(model, turn.session_id, turn=False)
+        title = await self._leases.in_background(at, PURPOSE, lambda: self._asked(query_id, model, at, window))
         if not title or title == " ".join(turn.query.split()):
             return
         own, session_id = self._own, turn.session_id
@@ -178,8 +179,9 @@ class ConversationTitles:
             titled = SessionTitled(session_id=session_id, query_id=query_id, title=title, model=model)
             await self._bus.publish(titled, trace_of(turn))
 
-    async def _asked(self, query_id: str, model: str, window: int) -> str:
-        """The model's title; empty where none is wanted any more, since this may have waited for long."""
+    async def _asked(self, query_id: str, model: str, at: str, window: int) -> str:
+        """The title of the model, asked by the name `at`; empty where none is wanted any more, since this may have
+        waited for long."""
         found = self._untitled(query_id)
         if found is None:
             return ""
@@ -187,7 +189,7 @@ class ConversationTitles:
         options = {"num_ctx": window, "num_predict": _MOST_TOKENS, "temperature": 0}
         begun = time.monotonic()
         messages = prompt(found.turn.query, answer)
-        reply, usage = await whole_reply(self._model.chat(model, messages, options=options, format=SCHEMA))
+        reply, usage = await whole_reply(self._model.chat(at, messages, options=options, format=SCHEMA))
         self._leases.report_use(PURPOSE, model, usage, begun)
         if not (title := title_in(reply)):
             raise ModelError(f"{model} has replied no title", kind="empty_answer")

@@ -116,7 +116,8 @@ class Arbiter(Participant):
 
     def _new_line(self, server: str) -> ModelLine:
         """A line that waits for quiet until it is known that its server does not need that."""
-        slots = self._settings.slots_of.get(server, self._settings.slots)
+        stated = self._routing.config.slots_at(server) if self._routing else None
+        slots = stated or self._settings.slots_of.get(server, self._settings.slots)
         counts = self._routing is not None and has_prefixes(self._routing, server) and slots == 1
         quiet = self._settings.quiet_seconds if counts else 0.0
         line = self._lines[server] = ModelLine(slots, quiet, self._begun)
@@ -165,10 +166,13 @@ class Arbiter(Participant):
         self._keep_beating()
 
     def _publish(self, server: str) -> None:
-        """Publish the state of a queue; one without leases only once, when the last has left."""
+        """Publish the state of a queue; one without leases only once, when the last has left, unless processes choose
+        among several servers by the turns that these have.
+        """
         state, told = _state(server, self._lines[server]), self._told.get(server)
         self._told[server] = state
-        if state.is_used or state.restore or (told is not None and told.is_used):
+        is_shared = self._routing is not None and server in self._routing.config.shared
+        if state.is_used or state.restore or is_shared or (told is not None and told.is_used):
             self.bus.post(state)
 
 

@@ -43,11 +43,14 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The usage of one model call. Tokens are counted, durations are seconds, both as the server reports them."""
+    """The usage of one model call. Tokens are counted, durations are seconds, both as the server reports them. `server`
+    is its name in the settings, where a model has several.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     durations: Mapping[str, float] = field(default_factory=dict)
+    server: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from local.core.config_file import is_cloud
 from local.core.errors import ModelError
 from local.core.routing import CACHE, CACHE_MIB, CLOUD_MODELS, Provider, Routing, option
 from local.models.chat import Delta, Usage, whole_reply
+from local.models.groups import ServerChoice
 from local.models.lease_messages import IDLE, Lease, LeaseClaim, LeaseKind, LeaseState
 from local.swarm.messages import AgentTask
 
@@ -59,15 +60,21 @@ class _Lease:
 class Leases:
     """The claims of one process on model servers. `locate(model)` returns the server, and the model's name there.
 
-    A turn is not announced while no lease is urgent, unless it lasts. All other claims are published at each change and
-    twice a second, so that a lost message does no harm and a process that has died loses its leases. Until `are_open`
-    is entered, every call proceeds at once.
+    A turn is not announced while no lease is urgent, unless it lasts, or its model is on several servers: then it is at
+    once, since all processes count the turns of each. All other claims are published at each change and twice a second,
+    so that a lost message does no harm and a process that has died loses its leases. Until `are_open` is entered, every
+    call proceeds at once.
     """
 
     publishes = (LeaseClaim, ModelUsed)
 
-    def __init__(self, locate: Callable[[str], tuple[str, str]] = lambda model: ("default", model)) -> None:
+    def __init__(
+        self,
+        locate: Callable[[str], tuple[str, str]] = lambda model: ("default", model),
+        servers: ServerChoice | None = None,
+    ) -> None:
         self._locate = lru_cache(256)(locate)
+        self.servers = servers or ServerChoice()
         self._bus: Bus | None = None
         self._numbers = count()
         self._running_turns: Counter[tuple[str, str]] = Counter()  # by server and model
@@ -110,7 +117,9 @@ class Leases:
         self._stop_restoring()
         self._turns[server] += 1
         self._running_turns[where] += 1
-        if self._is_urgent(server):
+        if server in self.servers.providers:
+            self._claim_soon(server)
+        elif self._is_urgent(server):
             self._claim_turns(server)
         self._keep_beating()
         try:
@@ -125,6 +134,22 @@ class Leases:
             if self._beat is not None and not self._leases and not +self._turns:
                 self._beat.cancel()
                 self._beat = None
+
+    def at(self, model: str, conversation: str, *, turn: bool = True) -> str:
+        """The model's name at the server that a conversation is asked at next; the same where it has only one. Without
+        a `turn` it is a background call, which waits for the conversation's own server."""
+        if not self.servers.providers:
+            return model
+        name = "/".join(self._locate(model))
+        peer = self.servers.choose(name, conversation, self.turns_at) if turn else self.servers.home(name, conversation)
+        return model if peer == name else peer
+
+    def turns_at(self, server: str) -> int:
+        """Return the users' turns at a server, of this process and, as the arbiter has counted them, of all others."""
+        line, own = self._lines.get(server), self._turns[server]
+        if line is None or asyncio.get_running_loop().time() - self._heard_at[server] > ALONE_SECONDS:
+            return own
+        return own + max(0, line.turns - self._said_turns[server])
 
     async def in_background(self, model: str, purpose: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Return the result of `work()`, run as soon as the model's server has a place for it.
@@ -167,7 +192,8 @@ class Leases:
         if self._bus is not None:
             seconds = round(time.monotonic() - begun, 3)
             tokens = {"prompt_tokens": used.prompt_tokens, "completion_tokens": used.completion_tokens}
-            self._bus.post(ModelUsed(purpose=purpose, model=model, seconds=seconds, **tokens))
+            where = {"server": used.server} if used.server else {}
+            self._bus.post(ModelUsed(purpose=purpose, model=model, seconds=seconds, **tokens, **where))
 
     def _new(self, server: str, model: str, purpose: str) -> _Lease:
         now = asyncio.get_running_loop().time()
@@ -351,13 +377,15 @@ class Leases:
 
 @dataclass(frozen=True, slots=True)
 class Priority:
-    """The place of one turn in the queue. A user's turn needs no lease, and others make room for it. Each call of a
-    turn with a `purpose`, for which no user waits, takes a lease and releases it when a user's turn needs the model.
+    """The place of one turn in the queue of the server at which `model` is asked. A user's turn needs no lease, and
+    others make room for it. Each call of a turn with a `purpose`, for which no user waits, takes a lease and releases it
+    when a user's turn needs the model.
     """
 
     leases: Leases
     model: str
     purpose: str = ""
+    conversation: str = ""
 
     def turn(self) -> AbstractContextManager[None]:
         """Hold this for as long as the turn runs: a user's is announced."""
@@ -367,6 +395,10 @@ class Priority:
         """Note the call that a turn has made last; see `Leases.asked`."""
         if not self.purpose:
             self.leases.asked(self.model, ask)
+
+    def answered(self, usage: Usage) -> None:
+        """A call of the turn was answered: its server has read the conversation."""
+        self.leases.servers.answered(self.conversation, usage)
 
     async def call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Return the result of `work()`, one call of the model. With a purpose it may be interrupted and

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -13,12 +13,13 @@ from typing import Any
 
 from local.core.environment import secret
 from local.core.errors import ConfigError, ModelBusy, ModelError
-from local.core.routing import Endpoint, Routing
+from local.core.routing import Endpoint, ModelGroup, Routing
 from local.models.chat import (
     AwayDelta,
     ChatModel,
     Degraded,
     Delta,
+    Done,
     ErrorClass,
     Json,
     ModelInfo,
@@ -26,6 +27,7 @@ from local.models.chat import (
     RestartDelta,
     classify,
 )
+from local.models.groups import ServerChoice
 from local.models.ollama import OllamaModel
 from local.models.openai import OpenAIModel
 from local.models.settings import Names, cannot_see, is_blind
@@ -106,8 +108,11 @@ class Attempts:
     again for as long as is allowed.
     """
 
-    def __init__(self, targets: Sequence[str], policy: FallbackPolicy, pauses: Pauses, now: float) -> None:
-        self._policy, self._pauses = policy, pauses
+    def __init__(
+        self, targets: Sequence[str], policy: FallbackPolicy, pauses: Pauses, now: float, peers: Sequence[str] = ()
+    ) -> None:
+        """`peers` are those targets that are one model on several servers: if one is away, another is asked at once."""
+        self._policy, self._pauses, self._peers = policy, pauses, peers
         self._left = sorted(targets, key=lambda target: pauses.is_shunned(target, now))
         self._retries = self._returns = 0
         self._waited = 0.0
@@ -132,7 +137,8 @@ class Attempts:
         may_move_on = self._policy.fallback_on_rate_limit if limited else self._policy.fallback_on_error
         following = self._following(now) if may_move_on else None
         may_retry = self._retries < self._policy.max_retries and kind not in _NO_RETRY and self._fits(delay)
-        if may_retry and not (limited and following):
+        moves_at_once = limited or (following in self._peers and error.kind in _AWAY)
+        if may_retry and not (following and moves_at_once):
             self._retries += 1
             return self._attempt(target, delay)
         if not limited and error.kind not in _OF_THE_REQUEST:
@@ -211,6 +217,11 @@ class Target:
     model: str
     client: ChatModel
 
+    @property
+    def provider(self) -> str:
+        """The server's name in the settings."""
+        return self.name.partition("/")[0]
+
 
 class ChainCall:
     """One call through a chain: it waits as `Attempts` decides, and remembers the failures. `notes` are added to the
@@ -224,13 +235,15 @@ class ChainCall:
         pauses: Pauses,
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
+        peers: Sequence[str] = (),
     ) -> None:
         self.notes: list[str] = []
+        self._peers = peers
         self._is_away, self._unreported = False, list[Degraded]()
         self._most_seconds = policy.max_wait_seconds
         self._targets = {target.name: target for target in targets}
         self._clock, self._sleep = clock, sleep
-        self._attempts = Attempts(list(self._targets), policy, pauses, clock())
+        self._attempts = Attempts(list(self._targets), policy, pauses, clock(), peers)
         self._next = self._attempts.first(clock())
         self._failures: dict[str, ModelError] = {}
 
@@ -270,7 +283,8 @@ class ChainCall:
             log.info("%s is asked again in %.1f s: %s", name, following.wait, error)
         else:
             log.warning("%s is asked in place of %s: %s", following.target, name, error)
-            self.notes.append(f"{name} could not answer ({error}), so {following.target} was asked")
+            if following.target not in self._peers:
+                self.notes.append(f"{name} could not answer ({error}), so {following.target} was asked")
         self._next = following
 
     def _report_away(self, error: ModelError) -> None:
@@ -303,6 +317,7 @@ class Router:
         *,
         policy: FallbackPolicy = FallbackPolicy(),
         seeing: Names | None = None,
+        groups: Iterable[ModelGroup] = (),
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -311,6 +326,7 @@ class Router:
         self._clock, self._sleep = clock, sleep
         self._pauses = Pauses()
         self._infos: dict[str, ModelInfo] = {}
+        self.servers = ServerChoice(groups, lambda name: self._pauses.is_shunned(name, clock()))
         self._followed: dict[str, Sequence[Target]] = {}  # chains of a later choice, by the name of their first target
 
     def follow(self, chain: Sequence[str]) -> None:
@@ -318,7 +334,18 @@ class Router:
         targets = [self._find(name)[0] for name in chain]
         self._followed[targets[0].name] = targets
 
+    def full_name(self, model: str) -> str:
+        """The model's name as provider/model."""
+        return self._find(model)[0].name
+
     def _targets(self, model: str) -> Sequence[Target]:
+        """The chain of a model; of one on several servers these first, and then the rest of their chains."""
+        first, *others = self._chain(model)
+        peers = [self._chain(name) for name in self.servers.peers(first.name)[1:]]
+        behind = (target for chain in ([first, *others], *peers) for target in chain[1:])
+        return list(dict.fromkeys((first, *(chain[0] for chain in peers), *behind)))
+
+    def _chain(self, model: str) -> Sequence[Target]:
         found = self._find(model)
         return self._followed.get(found[0].name, found)
 
@@ -340,7 +367,7 @@ class Router:
             for unreported in call.take_unreported():
                 yield unreported
             target = await call.next()
-            begun = False
+            begun, asked_at = False, self._clock()
             try:
                 await self._check_sight(target, messages)
                 for note in call.notes:
@@ -352,16 +379,21 @@ class Router:
                 async with aclosing(stream):
                     async for delta in stream:
                         begun = begun or not isinstance(delta, Degraded | ProgressDelta)
+                        if isinstance(delta, Done) and self.servers.providers:
+                            delta = replace(delta, usage=replace(delta.usage, server=target.provider))
+                            self.servers.learn(target.name, delta.usage, self._clock() - asked_at)
                         yield delta
                 return
             except ModelError as error:
                 self._infos.pop(target.name, None)
+                if error.kind not in _OF_THE_REQUEST:
+                    self.servers.failed(target.name, str(error))
                 (call.cut_off if begun else call.failed)(error)
 
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
         """See `ChatModel.embed`. Only the same model on another server takes over: vectors of two models are not
         comparable. One that is away is not waited for: who searches has words, too."""
-        targets = self._find(model)
+        targets = self._targets(model)
         policy = replace(self._policy, waits_for_return=False)
         call = self._call([target for target in targets if target.model == targets[0].model], policy)
         while True:
@@ -382,21 +414,28 @@ class Router:
         raise outcome(failures)
 
     async def load(self, model: str, options: Mapping[str, Any]) -> None:
-        """See `ChatModel.load`. It is the first model that can be loaded."""
+        """See `ChatModel.load`. It is the first model that can be loaded; of one on several servers each."""
         failures: dict[str, ModelError] = {}
-        for target in self._targets(model):
+        targets = self._targets(model)
+        peers, loaded = self.servers.peers(targets[0].name), False
+        for target in targets:
+            if loaded and target.name not in peers:
+                return
             try:
-                return await target.client.load(target.model, options)
+                await target.client.load(target.model, options)
+                loaded = True
             except ModelError as error:
                 failures[target.name] = error
-        raise outcome(failures)
+        if not loaded:
+            raise outcome(failures)
 
     async def close(self) -> None:
         """Close every connection."""
         await self._close_clients()
 
     def _call(self, targets: Sequence[Target], policy: FallbackPolicy) -> ChainCall:
-        return ChainCall(targets, policy, self._pauses, self._clock, self._sleep)
+        peers = self.servers.peers(targets[0].name)
+        return ChainCall(targets, policy, self._pauses, self._clock, self._sleep, peers)
 
     async def _info(self, target: Target) -> ModelInfo:
         if target.name not in self._infos:
@@ -414,9 +453,9 @@ class Router:
 
 def connect(routing: Routing, *, timeout_seconds: float, limit: str = "") -> Router:
     """The models of all servers, by the names that `Routing.locate` understands; asked for the first model of a chain,
-    it asks the chain. `timeout_seconds` limits each silence in an answer and every other request; `limit` names the
-    setting behind it, for the message of an error. No connection is made yet. Raises `ConfigError` for a key that is
-    not there.
+    it asks the chain; for a model of a group, its other servers next. `timeout_seconds` limits each silence in an
+    answer and every other request; `limit` names the setting behind it, for the message of an error. No connection is
+    made yet. Raises `ConfigError` for a key that is not there.
     """
     clients, config = _Clients(routing, timeout_seconds, limit), routing.config
     chains = [[clients.target(name) for name in chain] for chain in config.roles.chains()]
@@ -431,7 +470,7 @@ def connect(routing: Routing, *, timeout_seconds: float, limit: str = "") -> Rou
         target = clients.target(name)
         return next((chain for chain in chains if chain[0] == target), [target])
 
-    return Router(find, clients.close, policy=policy, seeing=clients.seeing)
+    return Router(find, clients.close, policy=policy, seeing=clients.seeing, groups=config.groups.values())
 
 
 class _Clients:

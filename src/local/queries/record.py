@@ -329,8 +329,8 @@ class ModelPrice(NamedTuple):
 
 
 class UsageKey(NamedTuple):
-    """The key of one line of the ledger: day (of this machine's time zone), user, agent, session and model. `query_id`
-    is that of a job's run; the name of its job may come later.
+    """The key of one line of the ledger: day (of this machine's time zone), user, agent, session, model, and server
+    where a model has several. `query_id` is that of a job's run; the name of its job may come later.
     """
 
     day: str
@@ -339,6 +339,7 @@ class UsageKey(NamedTuple):
     session: str
     model: str
     query_id: str = ""
+    server: str = ""
 
 
 @dataclass(slots=True)
@@ -398,7 +399,7 @@ class UsageLedger:
         return self._jobs.get(key.query_id, "") if key.query_id else ""
 
     def rows(self, by: Iterable[str], entries: Entries, prices: Mapping[str, ModelPrice]) -> list[dict[str, Any]]:
-        """The sums by some of day, user, agent, session, model and job, in order; all in one row without any."""
+        """The sums by some of day, user, agent, session, model, server and job, in order; one row without any."""
         names, found = tuple(by), dict[tuple[str, ...], list[tuple[UsageKey, UsageSum]]]()
         for key, used in entries:
             facts = {**key._asdict(), "user": key.user_id or "", "job": self.job_of(key)}
@@ -429,7 +430,8 @@ def used_in(envelope: Envelope, payload: Mapping[str, Any], at: float) -> tuple[
         return _key(envelope, payload, at), _used(payload.get("usage") or {})
     if envelope.subject == ModelUsed.subject:
         day = datetime.fromtimestamp(at).date().isoformat()
-        key = UsageKey(day, None, str(payload.get("purpose", "")), "", str(payload.get("model", "")))
+        purpose, model, server = (str(payload.get(name, "")) for name in ("purpose", "model", "server"))
+        key = UsageKey(day, None, purpose, "", model, server=server)
         return key, _beside_answers(payload)
     return None
 
@@ -444,6 +446,7 @@ def job_in(envelope: Envelope, payload: Mapping[str, Any]) -> tuple[str, str] | 
 
 def _key(envelope: Envelope, payload: Mapping[str, Any], at: float) -> UsageKey:
     query_id = str(payload.get("query_id", ""))
+    steps = (payload.get("usage") or {}).get("steps") or ()
     return UsageKey(
         datetime.fromtimestamp(at).date().isoformat(),
         envelope.user_id,
@@ -451,6 +454,7 @@ def _key(envelope: Envelope, payload: Mapping[str, Any], at: float) -> UsageKey:
         session_of(envelope, query_id),
         str(payload.get("model", "")),
         query_id if payload.get("origin") == SCHEDULE else "",
+        next((str(step["server"]) for step in reversed(steps) if step.get("server")), ""),
     )
 
 

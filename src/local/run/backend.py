@@ -85,11 +85,11 @@ def may_stand_in(system: SystemConfig, models: ModelsConfig) -> bool:
 
 
 def used_providers(system: SystemConfig, models: ModelsConfig) -> list[str]:
-    """The default provider, then those of the chains."""
+    """The default provider, then those of the chains and of the groups."""
     default = ["ollama"] if may_stand_in(system, models) else []
     if system.backend != "auto":
         default = [system.backend]
-    return list(dict.fromkeys([*default, *(name.partition("/")[0] for name in models.roles.all())]))
+    return list(dict.fromkeys([*default, *(name.partition("/")[0] for name in models.named())]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -405,7 +405,7 @@ async def check_model_servers(
     models = models or ModelsConfig()
     findings: list[DoctorFinding] = []
     for place, name in enumerate(used_providers(system, models)):
-        wanted = models.roles.at(name)
+        wanted = models.named_at(name)
         if place == 0 and not models.roles.chat:
             wanted = (generator.model, *wanted)
         try:

@@ -28,7 +28,7 @@ from local.core.users import Users
 
 Json = dict[str, Any]
 BY_WHOM = {"all": "by all", "user": "by you"}
-GROUPS = ("day", "user", "agent", "session", "model", "job")
+GROUPS = ("day", "user", "agent", "session", "model", "server", "job")
 
 
 def usage(

@@ -22,7 +22,7 @@ from local.bus.messages import ToolRequest
 NDJSON = "application/x-ndjson"
 MOST_LOOKED_AT = 20_000  # messages for one page: a user's own may be few among those of others
 
-By = Literal["day", "user", "agent", "session", "model", "job"]
+By = Literal["day", "user", "agent", "session", "model", "server", "job"]
 Kind = Literal["query", "call", "approval", "undo", "job", "run", "goal", "deletion"]
 Level = Literal["debug", "info", "warning", "error"]
 Form = Literal["json", "ndjson"]

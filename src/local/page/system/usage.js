@@ -13,9 +13,9 @@ import { me, now } from "../state/store.js";
 
 await sheet("./system.css", import.meta.url);
 
-const GROUPS = [["day", "Day"], ["model", "Model"], ["agent", "Agent"], ["user", "User"], ["job", "Scheduled question"], ["session", "Conversation"]];
+const GROUPS = [["day", "Day"], ["model", "Model"], ["server", "Model server"], ["agent", "Agent"], ["user", "User"], ["job", "Scheduled question"], ["session", "Conversation"]];
 const PERIODS = [["7", "7 days"], ["30", "30 days"], ["365", "a year"], ["", "all time"]];
-const NOTHING = { user: "you, and work beside the answers", agent: "none", job: "no scheduled question", session: "no conversation", model: "unknown", day: "–" };
+const NOTHING = { user: "you, and work beside the answers", agent: "none", job: "no scheduled question", session: "no conversation", model: "unknown", server: "not noted: each model has one", day: "–" };
 
 /** Everybody's usage, for the owner. */
 export function Usage() {

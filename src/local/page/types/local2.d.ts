@@ -856,7 +856,7 @@ export interface Lease {
   kind: "ordered" | "patient" | "idle" | "restore";
 }
 
-/** The claims of one process on a model server, published at each change and twice a second while there are any. `turns` are users' turns under way, which never wait: they are announced at once if a lease is in the queue, else if they last. `last_turns` are the seconds since the last user's turn ended, by the server's name of the model, 0 for one under way. A lease that is missing from `leases` has ended. */
+/** The claims of one process on a model server, published at each change and twice a second while there are any. `turns` are users' turns under way, which never wait: they are announced at once if a lease is urgent, else if they last. `last_turns` are the seconds since the last user's turn ended, by the server's name of the model, 0 for one under way. A lease that is missing from `leases` has ended. */
 export interface LeaseClaim {
   server: string;
   turns: number;
@@ -1003,7 +1003,7 @@ export interface ModelResult {
   error: ErrorInfo | null;
 }
 
-/** One call of a model: times of the request, the first token and the end, in seconds since 1970, the seconds of `thinking` in between, and its tokens. Without `model` the call was interrupted. */
+/** One call of a model: times of the request, the first token and the end, in seconds since 1970, the seconds of `thinking` in between, and its tokens. Without `model` the call was interrupted; `server` is the one that answered, where a model has several. */
 export interface ModelSpan {
   started: number;
   first_token: number | null;
@@ -1012,9 +1012,10 @@ export interface ModelSpan {
   prompt_tokens: number;
   completion_tokens: number;
   model: string;
+  server: string;
 }
 
-/** The cost of model calls that produced no answer, published by the participant that made them: the purpose (critic, classifier, summary, title, restore, judge_test, classifier_test, or a routine of reflection), calls, tokens and seconds, and for a routine a short description of the result (`outcome`). `about` is the goal that was checked. */
+/** The cost of model calls that produced no answer, published by the participant that made them: the purpose (critic, classifier, summary, title, restore, judge_test, classifier_test, or a routine of reflection), calls, tokens and seconds, and for a routine a short description of the result (`outcome`). `about` is the goal that was checked, `server` the name of the one that answered, where a model has several. */
 export interface ModelUsed {
   purpose: string;
   model: string;
@@ -1024,6 +1025,7 @@ export interface ModelUsed {
   calls: number;
   outcome: string;
   about: string;
+  server: string;
 }
 
 /** A thought of the inner monologue, about the exchanges with the engrams `sources`; `left_out` counts those with untrusted content, which are not read. No model reads it. */

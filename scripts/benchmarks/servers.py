@@ -1,0 +1,125 @@
+"""Two hundred users of three model servers, which answer two calls at once each, beside the same users of one: answers
+a second, how many turns are asked at their conversation's server, and what a server's death costs."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+import httpx
+
+from benchmarks.figure import Figure
+from benchmarks.local_server import client_of
+from benchmarks.model_server import MODEL
+from benchmarks.peer import Peer, Pipe
+from benchmarks.whole_system import Settings, running
+from local.stand_in.server import StandInSettings, serve
+
+USERS = 200
+MODEL_SECONDS, SLOTS = 0.35, 2
+QUERIES_PER_SECOND = 16.0  # what three servers can answer, and one cannot
+TURNS = 3  # of each user
+AFTER_DEATH = 100  # queries
+MORE, AT_HOME = 2.5, 0.95  # times the answers, and the share of turns
+
+
+async def run() -> list[Figure]:
+    """Every query is sent at its time, whether those before it are answered or not."""
+    async with _system(1) as (client, _):
+        one = await _load(client, USERS * TURNS)
+    async with _system(3) as (client, peers):
+        three = await _load(client, USERS * TURNS)
+        at_home = await _share_at_home(client)
+        await peers[0].__aexit__(None, None, None)
+        bereft = await _load(client, AFTER_DEATH)
+    what = f"servers: {USERS} users, {QUERIES_PER_SECOND:g} queries/s"
+    return [
+        Figure(f"{what}, answers of three beside one", three.rate, "1/s", one.rate, ratio_limit=MORE, at_least=True),
+        Figure("servers:   turns that failed", three.failed + one.failed, "", limit=0),
+        Figure("servers:   turns at their conversation's server", at_home, "", limit=AT_HOME, at_least=True),
+        Figure(
+            f"servers:   turns that failed of {AFTER_DEATH} after one of three was killed", bereft.failed, "", limit=0
+        ),
+    ]
+
+
+@dataclass(slots=True)
+class _Answers:
+    """What became of queries: `rate` is answers a second while they were sent."""
+
+    rate: float = 0.0
+    why: Counter[str] = field(default_factory=Counter)  # they failed
+
+    @property
+    def failed(self) -> int:
+        """How many failed."""
+        return self.why.total()
+
+
+async def _load(client: httpx.AsyncClient, queries: int) -> _Answers:
+    answers, answered = _Answers(), 0
+
+    async def ask(number: int) -> None:
+        nonlocal answered
+        await asyncio.sleep(number / QUERIES_PER_SECOND)
+        body = {"query": f"Say the number {number}.", "session_id": f"user-{number % USERS}"}
+        try:
+            response = await client.post("/query", json=body)
+            answered += response.is_success
+            why = "" if response.is_success else response.text[:200]
+        except httpx.HTTPError as error:
+            why = repr(error)
+        if why:
+            answers.why[why] += 1
+
+    asking = [asyncio.create_task(ask(number)) for number in range(queries)]
+    await asyncio.sleep(queries / QUERIES_PER_SECOND)
+    answers.rate = answered * QUERIES_PER_SECOND / queries
+    await asyncio.gather(*asking)
+    for why, times in answers.why.items():
+        print(f"servers: {times} times: {why}", file=sys.stderr)
+    return answers
+
+
+async def _share_at_home(client: httpx.AsyncClient) -> float:
+    """The share of the turns that were asked where most turns of their conversation were."""
+    rows = (await client.get("/usage?by=session&by=server")).json()["rows"]
+    answers: defaultdict[str, list[int]] = defaultdict(list)
+    for row in rows:
+        answers[row["session"]].append(row["answers"])
+    return sum(map(max, answers.values())) / sum(map(sum, answers.values()))
+
+
+@asynccontextmanager
+async def _system(servers: int) -> AsyncIterator[tuple[httpx.AsyncClient, list[Peer]]]:
+    async with AsyncExitStack() as stack:
+        peers = [Peer(_serve) for _ in range(servers)]
+        urls = [(await stack.enter_async_context(peer)).greeting for peer in peers]
+        url = await stack.enter_async_context(running(_settings(urls)))
+        client = await stack.enter_async_context(client_of(url))
+        client.timeout = httpx.Timeout(300, pool=None)
+        yield client, peers
+
+
+def _settings(urls: list[str]) -> Settings:
+    named = dict(zip("abc", urls, strict=False))
+    providers = {name: {"kind": "ollama", "url": url, "start": False} for name, url in named.items()}
+    group = {"of": [f"{name}/{MODEL}" for name in named], "slots": dict.fromkeys(named, SLOTS)}
+    return {
+        "system": {"participants": ["generator"]},
+        "models": {"providers": providers, "groups": {"chat": group}},
+        "generator": {"think": False},
+        "api": {"max_wait_seconds": None},
+    }
+
+
+def _serve(pipe: Pipe) -> None:
+    """A stand-in model server; its first word is its address."""
+    sock = socket.create_server(("127.0.0.1", 0))
+    pipe.send("http://{}:{}".format(*sock.getsockname()))
+    asyncio.run(serve(StandInSettings(latency_seconds=MODEL_SECONDS, served_at_once=SLOTS), sock))

@@ -18,19 +18,8 @@ from benchmarks.figure import BenchmarkFailed, Figure, table
 NAMES = ("start", "idle", "turn", "tokens", "sessions", "bus", "burst", "journal", "recovery", "frozen", "model")
 TURN, CHAOS, MEMORY, OBSERVERS, PAGE, WINDOWS = "turn", "chaos", "memory", "observers", "page", "windows"
 DESKTOP = "desktop"
-BY_NAME = (
-    "overload",
-    "servers",
-    "reading",
-    CHAOS,
-    MEMORY,
-    "memory-kills",
-    OBSERVERS,
-    "mind",
-    PAGE,
-    DESKTOP,
-    WINDOWS,
-)  # beside NAMES
+# beside NAMES
+BY_NAME = ("overload", "servers", "reading", CHAOS, MEMORY, "memory-kills", OBSERVERS, "mind", PAGE, DESKTOP, WINDOWS)
 CHOICES = (*NAMES, *BY_NAME)
 WITH_OPTIONS = (TURN, CHAOS, MEMORY, OBSERVERS, PAGE, DESKTOP, WINDOWS)
 CORES = 2

@@ -378,8 +378,8 @@ class Leases:
 @dataclass(frozen=True, slots=True)
 class Priority:
     """The place of one turn in the queue of the server at which `model` is asked. A user's turn needs no lease, and
-    others make room for it. Each call of a turn with a `purpose`, for which no user waits, takes a lease and releases it
-    when a user's turn needs the model.
+    others make room for it. Each call of a turn with a `purpose`, for which no user waits, takes a lease and releases
+    it when a user's turn needs the model.
     """
 
     leases: Leases

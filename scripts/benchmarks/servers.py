@@ -4,12 +4,14 @@ a second, how many turns are asked at their conversation's server, and what a se
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
 import sys
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import httpx
 
@@ -29,7 +31,7 @@ MORE, AT_HOME = 2.5, 0.95  # times the answers, and the share of turns
 
 
 async def run() -> list[Figure]:
-    """Every query is sent at its time, whether those before it are answered or not."""
+    """Queries are sent at random times by random users, whether those before them are answered or not."""
     async with _system(1) as (client, _):
         one = await _load(client, USERS * TURNS, waits=False)
     async with _system(3) as (client, peers):
@@ -64,10 +66,13 @@ class _Answers:
 async def _load(client: httpx.AsyncClient, queries: int, *, waits: bool = True) -> _Answers:
     answers, answered = _Answers(), 0
 
-    async def ask(number: int) -> None:
+    chance = random.Random(queries)
+    times = list(accumulate(chance.expovariate(QUERIES_PER_SECOND) for _ in range(queries)))
+
+    async def ask(number: int, user: int) -> None:
         nonlocal answered
-        await asyncio.sleep(number / QUERIES_PER_SECOND)
-        body = {"query": f"Say the number {number}.", "session_id": f"user-{number % USERS}"}
+        await asyncio.sleep(times[number])
+        body = {"query": f"Say the number {number}.", "session_id": f"user-{user}"}
         try:
             response = await client.post("/query", json=body)
             answered += response.is_success
@@ -77,9 +82,9 @@ async def _load(client: httpx.AsyncClient, queries: int, *, waits: bool = True) 
         if why:
             answers.why[why] += 1
 
-    asking = [asyncio.create_task(ask(number)) for number in range(queries)]
-    await asyncio.sleep(queries / QUERIES_PER_SECOND)
-    answers.rate = answered * QUERIES_PER_SECOND / queries
+    asking = [asyncio.create_task(ask(number, chance.randrange(USERS))) for number in range(queries)]
+    await asyncio.sleep(times[-1])
+    answers.rate = answered / times[-1]
     for task in asking if not waits else ():
         task.cancel()
     await asyncio.gather(*asking, return_exceptions=not waits)

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from local.bus.messages import ModelUsed, ResponseGeneration
 from local.core.errors import ConfigError, ModelError
 from local.core.routing import Endpoint, ModelGroup, ModelsConfig, Routing
+from local.generator.agent import GeneratorAgent
+from local.generator.config import GeneratorConfig
 from local.models.arbiter import Arbiter, ArbiterConfig
 from local.models.chat import ContentDelta, Degraded, Delta, Done, Usage
 from local.models.leases import Leases, Priority
 from local.models.router import Router, Target
+from local.runtime.participant import Resources
 from tests.models.test_leases import Process
+from tests.models.wires import OLLAMA, ScriptedServer
 
 NAMES = ("a/m", "b/m", "c/m")
 TALKS = [f"session-{number}" for number in range(300)]
@@ -84,13 +90,13 @@ async def test_a_conversation_moves_only_where_it_is_answered_sooner_although_it
     others = {"a", "b", "c"} - {home}
     for other in others:  # their speed is learned, too
         await next_at(house, other)
-    house.turns[home] = 2  # one second until it begins, as much as reading takes
+    house.turns[home] = 3  # two seconds until it begins: reading takes one, and another from those that wait for it
     assert house.next("talk") == f"{home}/m"
-    house.turns[home] = 3
+    house.turns[home] = 4
     moved = house.next("talk")
     assert moved[0] in others
     assert house.leases.at("a/m", "talk", turn=False) == f"{home}/m"  # a title waits for its server
-    house.turns[moved[0]] = 5
+    house.turns[moved[0]] = 6
     assert house.next("talk")[0] == (others - {moved[0]}).pop()
 
 
@@ -180,3 +186,28 @@ def test_a_group_with_the_name_of_a_role_is_that_role() -> None:
 def test_a_group_that_cannot_be_is_refused(group: dict[str, Any], told: str) -> None:
     with pytest.raises((ValueError, ConfigError), match=told):
         with_group(group)
+
+
+async def test_a_conversations_turns_and_its_title_are_asked_at_one_server_and_elsewhere_when_that_dies(
+    stage: Any, tmp_path: Path
+) -> None:
+    async with ScriptedServer().serving() as a, ScriptedServer().serving() as b:
+        for server in (a, b):
+            server.says(OLLAMA, OLLAMA.stop(content='{"title": "Tea"}'))
+        config = with_group({"of": ["a/m", "b/m"]})
+        endpoints = {name: Endpoint(kind="ollama", url=box.url) for name, box in (("a", a), ("b", b))}
+        routing = Routing(config=config, endpoints=endpoints, default="a")
+        agent = GeneratorAgent.build(GeneratorConfig(make_titles=True), Resources(tmp_path, routing=routing))
+        served = await stage.serve(agent)
+        await stage.frontend.ask("Tea?", "q1")
+        used = await stage.frontend.hears(ModelUsed, purpose="title")
+        first = (await stage.frontend.hears(ResponseGeneration, query_id="q1")).usage.steps[-1].server
+        asked = {name: len(box.bodies(OLLAMA.chat)) for name, box in (("a", a), ("b", b))}
+        home, other = (a, "b") if first == "a" else (b, "a")
+        assert used.server == first and asked[first] > asked[other]
+        home.answers(OLLAMA.chat, {"error": "loading"}, status=503)
+        await stage.frontend.ask("Really?", "q2")
+        response = await stage.frontend.hears(ResponseGeneration, query_id="q2")
+        assert (response.status, response.degraded, response.usage.steps[-1].server) == ("answered", (), other)
+        assert agent.details()[f"server_{first}"].startswith("does not answer")
+        await served.stop()

@@ -5,14 +5,15 @@ elsewhere. But a conversation must not wait for a server that is busy or dead wh
 
 Idea: a new conversation begins at the server that ranks first for it (a weighted rendezvous hash); later turns are
 asked where it was answered last. It moves if another server would begin sooner, by more than reading the conversation
-again takes. Turns in flight are counted by the arbiter; the speed of a server is learned from its answers.
+again costs. Turns in flight are counted by the arbiter; the speed of a server is learned from its answers.
 
 Invariants: all processes rank alike, also after a restart. A server that fails moves its own conversations alone. A
 server that has failed gets one call at a time until it answers.
 
 Rejected: the server with the fewest calls, or each in turn (every turn would be read again from its beginning); the
-hash alone (a busy server would keep its conversations waiting); a table of conversations on disk (after a restart, the
-hash finds the first server of each).
+hash alone (a busy server would keep its conversations waiting); the cost of reading for the moving conversation alone
+(in a simulation of servers in use for 93 % of the time, 15 % of the turns moved instead of 3 %, for nearly the same
+waits); a table of conversations on disk (after a restart, the hash finds the first server of each).
 """
 
 from __future__ import annotations
@@ -50,8 +51,9 @@ class _Server:
         return max(0, turns + 1 - self.slots) * (self.call_seconds or SECONDS_A_CALL) / self.slots
 
     def cost(self, tokens: int) -> float:
-        """Return the seconds for reading a prompt of so many tokens."""
-        return tokens * (self.token_seconds or SECONDS_A_TOKEN)
+        """Return the seconds that reading a prompt of so many tokens takes from its conversation, and as many from
+        those that wait meanwhile."""
+        return 2 * tokens * (self.token_seconds or SECONDS_A_TOKEN)
 
     def rank(self, key: bytes) -> float:
         """Return its rank for a conversation: each server is first for its share of all conversations."""

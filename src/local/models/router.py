@@ -334,10 +334,6 @@ class Router:
         targets = [self._find(name)[0] for name in chain]
         self._followed[targets[0].name] = targets
 
-    def full_name(self, model: str) -> str:
-        """The model's name as provider/model."""
-        return self._find(model)[0].name
-
     def _targets(self, model: str) -> Sequence[Target]:
         """The chain of a model; of one on several servers these first, and then the rest of their chains."""
         first, *others = self._chain(model)

@@ -6,6 +6,8 @@ sent), call=instant (name of a tool to call first), argument=text:hello (what it
 one write; with burst=1, one for each token. Who asks to have it think gets a word of that first; who gives a JSON
 Schema gets the least that it allows.
 
+A server with `slots` answers so many queries at once; the others wait, and their prompt counts as read in `wait`.
+
 `GET /log` is which queries it has been asked since the last look, and when.
 """
 
@@ -14,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 from benchmarks.peer import Pipe
@@ -37,10 +40,13 @@ ANSWERS: dict[str, Json] = {
 MISSING: Json = {"error": "model not found, try pulling it first"}  # such as one that makes vectors
 
 _log: list[tuple[str, float]] = []
+_places: AbstractAsyncContextManager[object] = nullcontext()
 
 
-def serve(pipe: Pipe) -> None:
+def serve(pipe: Pipe, slots: int = 0) -> None:
     """The server's process; its first word is its address."""
+    global _places
+    _places = asyncio.Semaphore(slots) if slots else _places
     asyncio.run(_serve(pipe))
 
 
@@ -90,7 +96,8 @@ async def _chat(asked: Json, writer: asyncio.StreamWriter) -> None:
         return
     query = parted(query).question  # what stands before it is the block of context
     _log.append((query, time.time()))
-    await _say(dict(word.split("=") for word in query.split()), messages[-1]["role"] == "tool", asked, writer)
+    async with _places:
+        await _say(dict(word.split("=") for word in query.split()), messages[-1]["role"] == "tool", asked, writer)
 
 
 async def _say(order: dict[str, str], has_called: bool, asked: Json, writer: asyncio.StreamWriter) -> None:
@@ -104,7 +111,8 @@ async def _say(order: dict[str, str], has_called: bool, asked: Json, writer: asy
         return
     tokens, pause = int(order.get("tokens", "8")), float(order.get("pause", "0"))
     if not pause and "burst" not in order:
-        writer.write(head + b"".join(_chunk(f"word{n} ") for n in range(tokens)) + _chunk("", done=True) + END)
+        content = b"".join(_chunk(f"word{n} ") for n in range(tokens))
+        writer.write(head + content + _chunk("", done=True, read=_read(order, asked)) + END)
         return
     writer.write(head)
     for n in range(tokens):
@@ -113,12 +121,21 @@ async def _say(order: dict[str, str], has_called: bool, asked: Json, writer: asy
     writer.write(_chunk("", done=True) + END)
 
 
-def _chunk(content: str, *, done: bool = False, **fields: Any) -> bytes:
+def _read(order: dict[str, str], asked: Json) -> Json:
+    """What a server with slots reports of the prompt."""
+    if not isinstance(_places, asyncio.Semaphore):
+        return {}
+    seconds = float(order.get("wait", "0"))
+    return {"prompt_eval_count": len(str(asked)) // 4, "prompt_eval_duration": int(seconds * 1e9)}
+
+
+def _chunk(content: str, *, done: bool = False, read: Json | None = None, **fields: Any) -> bytes:
     line: Json = {
         "model": MODEL, "created_at": "2025-01-01T00:00:00.000000Z",
         "message": {"role": "assistant", "content": content, **fields}, "done": done,
     }  # fmt: skip
     if done:
         line |= {"done_reason": "stop", "total_duration": 1_000_000, "prompt_eval_count": 20, "eval_count": 8}
+        line |= read or {}
     data = json.dumps(line).encode() + b"\n"
     return b"%x\r\n%b\r\n" % (len(data), data)

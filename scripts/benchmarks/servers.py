@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import socket
 import sys
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
@@ -16,10 +15,9 @@ from itertools import accumulate
 import httpx
 
 from benchmarks.figure import Figure
-from benchmarks.model_server import MODEL
-from benchmarks.peer import Peer, Pipe
-from benchmarks.whole_system import Settings, running
-from local.stand_in.server import StandInSettings, serve
+from benchmarks.model_server import MODEL, serve
+from benchmarks.peer import Peer
+from benchmarks.whole_system import Settings, order, running
 
 USERS = 200
 MODEL_SECONDS, SLOTS = 0.35, 2
@@ -72,7 +70,7 @@ async def _load(client: httpx.AsyncClient, queries: int, *, waits: bool = True) 
     async def ask(number: int, user: int) -> None:
         nonlocal answered
         await asyncio.sleep(times[number])
-        body = {"query": f"Say the number {number}.", "session_id": f"user-{user}"}
+        body = {"query": order(tokens=8, wait=MODEL_SECONDS, n=number), "session_id": f"user-{user}"}
         try:
             response = await client.post("/query", json=body)
             answered += response.is_success
@@ -105,7 +103,7 @@ async def _share_at_home(client: httpx.AsyncClient) -> float:
 @asynccontextmanager
 async def _system(servers: int) -> AsyncIterator[tuple[httpx.AsyncClient, list[Peer]]]:
     async with AsyncExitStack() as stack:
-        peers = [Peer(_serve) for _ in range(servers)]
+        peers = [Peer(serve, SLOTS) for _ in range(servers)]
         urls = [(await stack.enter_async_context(peer)).greeting for peer in peers]
         url = await stack.enter_async_context(running(_settings(urls)))
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
@@ -120,13 +118,6 @@ def _settings(urls: list[str]) -> Settings:
     return {
         "system": {"participants": ["generator"]},
         "models": {"providers": providers, "groups": {"chat": group}},
-        "generator": {"think": False},
+        "generator": {"think": False, "make_titles": False},
         "api": {"max_wait_seconds": None},
     }
-
-
-def _serve(pipe: Pipe) -> None:
-    """A stand-in model server; its first word is its address."""
-    sock = socket.create_server(("127.0.0.1", 0))
-    pipe.send("http://{}:{}".format(*sock.getsockname()))
-    asyncio.run(serve(StandInSettings(latency_seconds=MODEL_SECONDS, served_at_once=SLOTS), sock))

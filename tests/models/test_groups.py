@@ -198,6 +198,7 @@ async def test_a_conversations_turns_and_its_title_are_asked_at_one_server_and_e
         endpoints = {name: Endpoint(kind="ollama", url=box.url) for name, box in (("a", a), ("b", b))}
         routing = Routing(config=config, endpoints=endpoints, default="a")
         agent = GeneratorAgent.build(GeneratorConfig(make_titles=True), Resources(tmp_path, routing=routing))
+        await stage.serve(Arbiter(ArbiterConfig()))
         served = await stage.serve(agent)
         await stage.frontend.ask("Tea?", "q1")
         used = await stage.frontend.hears(ModelUsed, purpose="title")

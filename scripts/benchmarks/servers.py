@@ -86,8 +86,8 @@ async def _load(client: httpx.AsyncClient, queries: int, *, waits: bool = True) 
     for task in asking if not waits else ():
         task.cancel()
     await asyncio.gather(*asking, return_exceptions=not waits)
-    for why, times in answers.why.items():
-        print(f"servers: {times} times: {why}", file=sys.stderr)
+    for why, count in answers.why.items():
+        print(f"servers: {count} times: {why}", file=sys.stderr)
     return answers
 
 
@@ -116,7 +116,7 @@ def _settings(urls: list[str]) -> Settings:
     providers = {name: {"kind": "ollama", "url": url, "start": False} for name, url in named.items()}
     group = {"of": [f"{name}/{MODEL}" for name in named], "slots": dict.fromkeys(named, SLOTS)}
     return {
-        "system": {"participants": ["generator"]},
+        "system": {"participants": ["arbiter", "generator"]},
         "models": {"providers": providers, "groups": {"chat": group}},
         "generator": {"think": False, "make_titles": False},
         "api": {"max_wait_seconds": None},

@@ -194,8 +194,11 @@ async def test_a_conversations_turns_and_its_title_are_asked_at_one_server_and_e
     async with ScriptedServer().serving() as a, ScriptedServer().serving() as b:
         for server in (a, b):
             server.says(OLLAMA, OLLAMA.stop(content='{"title": "Tea"}'))
-        config = with_group({"of": ["a/m", "b/m"]})
-        endpoints = {name: Endpoint(kind="ollama", url=box.url) for name, box in (("a", a), ("b", b))}
+        config = with_group({"of": ["a/m", "b/file"]})
+        endpoints = {
+            "a": Endpoint(kind="ollama", url=a.url),
+            "b": Endpoint(kind="ollama", url=b.url, only_model="m"),  # whatever it is asked for
+        }
         routing = Routing(config=config, endpoints=endpoints, default="a")
         agent = GeneratorAgent.build(GeneratorConfig(make_titles=True), Resources(tmp_path, routing=routing))
         await stage.serve(Arbiter(ArbiterConfig()))

@@ -455,6 +455,10 @@ def connect(routing: Routing, *, timeout_seconds: float, limit: str = "") -> Rou
     """
     clients, config = _Clients(routing, timeout_seconds, limit), routing.config
     chains = [[clients.target(name) for name in chain] for chain in config.roles.chains()]
+    groups = [
+        group.model_copy(update={"of": tuple(clients.target(name).name for name in group.of)})
+        for group in config.groups.values()
+    ]
     policy = FallbackPolicy(
         fallback_on_rate_limit=config.fallback_on_rate_limit,
         fallback_on_error=config.fallback_on_error,
@@ -466,7 +470,7 @@ def connect(routing: Routing, *, timeout_seconds: float, limit: str = "") -> Rou
         target = clients.target(name)
         return next((chain for chain in chains if chain[0] == target), [target])
 
-    return Router(find, clients.close, policy=policy, seeing=clients.seeing, groups=config.groups.values())
+    return Router(find, clients.close, policy=policy, seeing=clients.seeing, groups=groups)
 
 
 class _Clients:

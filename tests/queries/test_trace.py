@@ -96,7 +96,8 @@ def test_every_second_of_a_query_is_told() -> None:
     ]
     assert {span.parent for span in trace.spans()[1:]} == {"query"}
     assert trace.spans()[3].detail == {
-        "first_token": 4.0, "prompt_tokens": 9, "completion_tokens": 2, "model": "gemma", "thinking": 0.0,
+        "first_token": 4.0, "prompt_tokens": 9, "completion_tokens": 2, "model": "gemma", "server": "",
+        "thinking": 0.0,
     }  # fmt: skip
     assert trace.spans()[4].detail["error"]["kind"] == "timeout"
     assert trace.critical_path() == ["store-1", "line-1", "model-1", "memory-1", "model-2"]

@@ -140,6 +140,7 @@ class Scene:
     def __init__(self, wire: Wire, directory: Path) -> None:
         self.wire, self.directory, self.file = wire, directory, directory / "journal.db"
         self.store: JournalStore
+        self.open_store: Callable[[Path], JournalStore] = JournalStore
         self._blobs, self._rejects = BlobStore(directory / "blobs"), RejectLog(directory / "rejects")
         self._to_lose: list[tuple[bytes, asyncio.Event]] = []
         self._lost_subjects: list[bytes] = []
@@ -187,7 +188,7 @@ class Scene:
 
     async def journal(self, **settings: Any) -> Served:
         """Start a journal on the scene's one file."""
-        self.store = JournalStore(self.file)
+        self.store = self.open_store(self.file)
         return await self.serve(Journal(JournalConfig(**settings), self.store))
 
     async def disk_is_full(self) -> None:

@@ -6,12 +6,24 @@ from pathlib import Path
 import pytest
 
 from local.bus.envelope import Envelope, new_id
+from tests.logs import LOG, ONE_MACHINE, OpenStore, make_open_store
 from tests.wires import MemoryWire, Scene, Served, Wire
 
 
 @pytest.fixture
 def make_wire() -> Callable[[Path], Wire]:
     return MemoryWire
+
+
+@pytest.fixture(params=[ONE_MACHINE, pytest.param(LOG, marks=pytest.mark.thorough)])
+def open_store(request: pytest.FixtureRequest) -> OpenStore:
+    return make_open_store(request.param)
+
+
+@pytest.fixture
+def scene(scene: Scene, open_store: OpenStore) -> Scene:
+    scene.open_store = open_store
+    return scene
 
 
 @pytest.fixture

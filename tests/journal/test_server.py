@@ -56,6 +56,7 @@ from local.journal.writer import JournalDeliveries
 from local.memory.messages import MemoryDeleted
 from local.runtime.participant import Participant, Settingless, on
 from local.runtime.runner import ParticipantRunner
+from tests.logs import LOG, ONE_MACHINE, OpenStore, make_open_store
 
 SECONDS = 90.0
 Frame = Callable[..., bytes]
@@ -81,6 +82,11 @@ async def status_of(beats: asyncio.Queue[Any]) -> ParticipantStatus:
     while (status := ParticipantStatus.decode((await beats.get()).payload)).name != "journal":
         pass
     return status
+
+
+@pytest.fixture(params=[ONE_MACHINE, LOG])
+def open_store(request: pytest.FixtureRequest) -> OpenStore:
+    return make_open_store(request.param)
 
 
 async def test_its_status_says_how_much_was_committed_and_nothing_when_nothing_is_wrong(scene: Any) -> None:
@@ -111,6 +117,7 @@ async def test_that_a_query_was_taken_up_is_committed_with_what_comes_next(
     assert [subject for _, subject, _ in scene.rows()] == ["query.accepted", "query.cancel"]
 
 
+@pytest.mark.parametrize("open_store", [ONE_MACHINE], indirect=True)  # a log makes the file again
 async def test_damage_that_was_found_at_the_start_is_in_its_status_and_in_the_log(
     scene: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -225,7 +232,7 @@ async def test_an_orderly_end_stores_what_has_just_been_heard(scene: Any) -> Non
     await goodbyes.get()
     await journal.stop()
     await stopping
-    async with JournalStore(scene.file) as store:
+    async with scene.open_store(scene.file) as store:
         known = await store.consumer("reader")
     assert (known.served_by, known.fenced) == (None, (served.bus.instance,))
     assert known.floor == 1
@@ -447,6 +454,7 @@ async def test_a_message_on_its_way_to_the_disk_is_deleted_too(talker: Any, monk
     assert redacted.count == 1
 
 
+@pytest.mark.parametrize("open_store", [ONE_MACHINE], indirect=True)  # a log makes the file again
 async def test_a_row_that_has_changed_is_an_error_in_the_answer_and_makes_the_next_start_look_at_everything(
     talker: Any, scene: Any, journal: Any
 ) -> None:

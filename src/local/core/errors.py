@@ -357,6 +357,10 @@ class StoreReadOnly(StoreUnwritable):
     kind = "store_read_only"
 
 
+class StoreInDoubt(StoreUnwritable):
+    """A write that may have been made, or may be made yet: it is finished before the next one."""
+
+
 def refused_by_disk(path: Path, number: int | None) -> StoreUnwritable | None:
     """Return the error for a failed write if `errno` says that no process can write there at present; None for other
     failures.

@@ -578,6 +578,7 @@ class DurableConsumer:
 
 MAX_CONFIRMED = 4096  # ids in one message
 MAX_BATCH = 512  # messages in one commit
+MAX_BATCH_BYTES = 1024 * 1024  # of their payloads, unless a single one is larger
 MAX_WAITING = 100_000
 MAX_WAITING_BYTES = 64 * 1024 * 1024
 
@@ -771,7 +772,13 @@ class CommitQueue:
 
     def take(self) -> Batch:
         """The oldest messages, as many as one commit may hold, and all changes."""
-        envelopes = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_BATCH))]
+        envelopes: list[Envelope] = []
+        room = MAX_BATCH_BYTES
+        while self._waiting and len(envelopes) < MAX_BATCH:
+            room -= len(self._waiting[0].payload)
+            if room < 0 and envelopes:
+                break
+            envelopes.append(self._waiting.popleft())
         self._bytes -= sum(len(envelope.payload) for envelope in envelopes)
         changes, self._changes = self._changes, defaultdict(ConsumerChanges)
         dead_letters, self._dead_letters = self._dead_letters, []

@@ -26,7 +26,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from enum import StrEnum
@@ -456,12 +456,28 @@ def salvage(path: Path, reason: str) -> DamageReport:
 
     Raises `OSError` and `sqlite3.Error` where that cannot be written; a repeated call resumes the salvage.
     """
-    names = (path.with_name(f"{path.name}.damaged-{number}") for number in count(1))
-    folder = next(name for name in names if not name.exists())
-    folder.mkdir(mode=0o700)
+    folder = _new_folder(path)
     _write(folder / _REASON, reason)
     sync_folder(path.parent)
     return _proceed(path, folder)
+
+
+def _new_folder(path: Path) -> Path:
+    names = (path.with_name(f"{path.name}.damaged-{number}") for number in count(1))
+    folder = next(name for name in names if not name.exists())
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def set_aside(path: Path, reason: str) -> DamageReport:
+    """Move the journal at `path` aside and put an empty one in its place, which is filled from a log.
+
+    Raises `OSError` and `sqlite3.Error` where that cannot be written; the next opening continues there.
+    """
+    folder = _new_folder(path)
+    _move_files(path, folder)
+    _create(path)
+    return DamageReport(folder, reason, in_doubt=(), salvaged=0, consumers_in_doubt=False)
 
 
 def _interrupted(path: Path) -> Path | None:
@@ -476,9 +492,7 @@ def _interrupted(path: Path) -> Path | None:
 
 def _proceed(path: Path, folder: Path) -> DamageReport:
     if not (folder / _REPORT).exists():
-        for name in (path.name, f"{path.name}-wal", f"{path.name}-shm", mark_path(path).name):
-            _move(path.parent / name, folder / name)
-        sync_folder(path.parent)
+        _move_files(path, folder)
         _salvage_in(folder, path.name)
     _move(mark_path(folder / _FRESH), mark_path(path))
     _move(folder / _FRESH, path)
@@ -500,6 +514,12 @@ def _salvage_in(folder: Path, name: str) -> None:
     _write(folder / _REPORT, json.dumps(content))
 
 
+def _move_files(path: Path, folder: Path) -> None:
+    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm", mark_path(path).name):
+        _move(path.parent / name, folder / name)
+    sync_folder(path.parent)
+
+
 def _move(source: Path, target: Path) -> None:
     if source.exists():
         source.replace(target)
@@ -512,20 +532,24 @@ def _write(path: Path, text: str) -> None:
     sync_folder(path.parent)
 
 
-def open_soundly(path: Path, full_check_bytes: int | None) -> tuple[HighWaterMark, DamageReport | None]:
-    """Ensure a sound journal at `path`; returns its mark and the damage report, if any.
+def open_soundly(
+    path: Path, full_check_bytes: int | None, mend: Callable[[Path, str], DamageReport] = salvage
+) -> tuple[HighWaterMark, DamageReport | None]:
+    """Ensure a sound journal at `path`; returns its mark and the damage report, if any. `mend` replaces a damaged one.
 
     A file of more than `full_check_bytes` that is not suspect is checked only at its end; None is no limit. Raises
     `StoreFailed` for failures other than damage: no permission, no space, another owner, a newer program's journal.
     """
     try:
-        report = _make_sound(path, full_check_bytes)
+        report = _make_sound(path, full_check_bytes, mend)
         return HighWaterMark(mark_path(path)), report
     except (sqlite3.Error, OSError) as error:
         raise store_failure(path, error) from error
 
 
-def _make_sound(path: Path, full_check_bytes: int | None) -> DamageReport | None:
+def _make_sound(
+    path: Path, full_check_bytes: int | None, mend: Callable[[Path, str], DamageReport]
+) -> DamageReport | None:
     interrupted = _interrupted(path)
     action = decide(RecoveryCase.of(path, full_check_bytes, is_interrupted=interrupted is not None))
     match action:
@@ -539,7 +563,7 @@ def _make_sound(path: Path, full_check_bytes: int | None) -> DamageReport | None
             return None
         case OpeningAction.SALVAGE | OpeningAction.CHECK_ALL | OpeningAction.CHECK_END:
             fault = find_damage(path, read_mark(mark_path(path)), in_full=action is not OpeningAction.CHECK_END)
-            return salvage(path, fault) if fault else None
+            return mend(path, fault) if fault else None
 
 
 def _create(path: Path) -> None:

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import sqlite3
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple, Self, Unpack
+from typing import NamedTuple, Protocol, Self, TypeVar, Unpack
 
 from local.core.database import Database, connect_read_only, naming_damage, open_patiently, store_failure
 from local.core.errors import NotOnRecord, StoreDamaged, StoreFailed
 from local.journal import schema as entries
 from local.journal.delivery import MAX_FENCED, ConsumerChanges, ConsumerState, DeliveryFailures
-from local.journal.recovery import DamageReport, find_damage, open_soundly, suspicion_path
+from local.journal.recovery import DamageReport, find_damage, open_soundly, salvage, suspicion_path
 from local.journal.schema import (
     MIGRATIONS,
     Appended,
@@ -43,6 +45,8 @@ from local.journal.schema import (
 
 # Durable consumers in SQL: their registration, the state of each, and entries that none needs any more. In the caller's
 # transaction.
+
+log = logging.getLogger(__name__)
 
 AGAIN = ""  # instead of the reason: a former dead letter to be delivered again
 
@@ -211,11 +215,21 @@ FREED_PAGES = 1000  # given back to the file system in one transaction, of 4 kB 
 _ENTRY_OVERHEAD = 500  # bytes of header columns and indexes
 
 
-def remove_slice(
+class Removable(NamedTuple):
+    """The oldest entries that can be removed: how many, the number of the last, and the bytes stored elsewhere for
+    them.
+    """
+
+    entries: int
+    up_to: int
+    elsewhere: int
+
+
+def find_removable(
     db: sqlite3.Connection, committed_before: float, max_bytes: int, weigh: Callable[[bytes], int]
-) -> tuple[int, int]:
-    """Remove the oldest entries that are too old or too many, at most `SLICE` of them; returns how many, and the bytes
-    stored elsewhere for them, as `weigh` returns for each frame.
+) -> Removable:
+    """Find the oldest entries that are too old or too many, at most `SLICE` of them; `weigh` returns the bytes stored
+    elsewhere for each frame.
 
     Always a prefix, up to the first that is needed, so that a number missing in the middle is always damage.
     """
@@ -236,16 +250,14 @@ def remove_slice(
         beside = weigh(frame)
         elsewhere += beside
         excess -= max(len(frame) + _ENTRY_OVERHEAD, average) + beside  # rather too much: the next slice has the rest
-    if removed:
-        for condition in (
-            "entries WHERE number",
-            "gaps WHERE last",
-            "tombstones WHERE up_to",
-            "deliveries WHERE number",
-        ):
-            db.execute(f"DELETE FROM {condition} <= ?", (cut,))
-        write_state(db, state.changed()._replace(first_number=cut + 1))
-    return removed, elsewhere
+    return Removable(removed, cut, elsewhere)
+
+
+def remove(db: sqlite3.Connection, up_to: int) -> None:
+    """Remove all entries up to a number, and what is on record about them."""
+    for condition in ("entries WHERE number", "gaps WHERE last", "tombstones WHERE up_to", "deliveries WHERE number"):
+        db.execute(f"DELETE FROM {condition} <= ?", (up_to,))
+    write_state(db, read_state(db).changed()._replace(first_number=up_to + 1))
 
 
 def release_unused_pages(db: sqlite3.Connection) -> bool:
@@ -264,6 +276,84 @@ def _used_bytes(db: sqlite3.Connection) -> int:
         db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
     )
     return int((pages - free) * size)
+
+
+# The changes of a journal, as values: what a store carries out, and what a replicated one writes into its log. The same
+# changes in the same order always make the same journal.
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Change(Protocol[T_co]):
+    """A change of the journal."""
+
+    def apply(self, db: sqlite3.Connection) -> T_co:
+        """Carry it out in the caller's transaction."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Entries and the changes of consumers, committed together at a time in seconds since 1970."""
+
+    at: float
+    entries: Sequence[Entry]
+    changes: Mapping[str, ConsumerChanges]
+
+    @property
+    def is_to_last(self) -> bool:
+        """Whether losing it would do harm: more than one more delivery."""
+        return bool(self.entries) or any(change.is_to_last for change in self.changes.values())
+
+    def apply(self, db: sqlite3.Connection) -> list[Appended]:
+        appended = entries.append(db, self.entries, self.at)
+        apply(db, self.changes)
+        return appended
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A durable consumer for the messages above `floor`, None for those from now on."""
+
+    name: str
+    subjects: Sequence[str]
+    floor: int | None
+
+    def apply(self, db: sqlite3.Connection) -> ConsumerState:
+        floor = read_state(db).last_number if self.floor is None else self.floor
+        return register(db, self.name, self.subjects, floor)
+
+
+@dataclass(frozen=True, slots=True)
+class Forgetting:
+    """The end of a durable consumer."""
+
+    name: str
+
+    def apply(self, db: sqlite3.Connection) -> None:
+        forget(db, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """The removal of payloads: of sessions, queries or envelopes, as `kind` says."""
+
+    kind: str
+    identifiers: Sequence[str]
+
+    def apply(self, db: sqlite3.Connection) -> int:
+        return sum(entries.redact(db, self.kind, each) for each in self.identifiers)
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """The removal of all entries up to a number."""
+
+    up_to: int
+
+    def apply(self, db: sqlite3.Connection) -> None:
+        remove(db, self.up_to)
 
 
 FULL_CHECK_BYTES = 16 * 1024 * 1024  # a third of a second
@@ -286,6 +376,8 @@ class JournalStore:
     for an unknown consumer.
     """
 
+    _has_log = False
+
     def __init__(
         self, path: Path, *, clock: Callable[[], float] = time.time, full_check_bytes: int | None = FULL_CHECK_BYTES
     ) -> None:
@@ -295,13 +387,18 @@ class JournalStore:
         self._stack = AsyncExitStack()
         self._reading = asyncio.Lock()  # a reader of the file keeps the WAL from being emptied
         self._empties_wal = self._wal_is_read = False
+        self._mend: Callable[[Path, str], DamageReport] = salvage
         self.damage: DamageReport | None = None
 
     async def __aenter__(self) -> Self:
-        self._mark, self.damage = await open_patiently(partial(open_soundly, self._path, self._full_check_bytes))
+        self._mark, self.damage = await open_patiently(
+            partial(open_soundly, self._path, self._full_check_bytes, self._mend)
+        )
         async with AsyncExitStack() as stack:
             stack.enter_context(self._mark)
             self._database = await stack.enter_async_context(Database(self._path, MIGRATIONS, self._committed))
+            if not self._has_log:
+                await self._database.run(self._leave_log)
             self._stack = stack.pop_all()
         self._suspicion.unlink(missing_ok=True)
         return self
@@ -314,15 +411,7 @@ class JournalStore:
 
         An entry whose envelope id is known keeps its number. Raises `NotOnRecord` for an unknown consumer.
         """
-
-        def work(db: sqlite3.Connection) -> list[Appended]:
-            appended = entries.append(db, new, self._clock())
-            apply(db, changes)
-            return appended
-
-        if new or any(change.is_to_last for change in changes.values()):
-            return await self._database.run_short(work)
-        return await self._database.run_unsynced(work)
+        return await self._commit(Commit(self._clock(), new, changes))
 
     async def read(self, *, limit: int, **filters: Unpack[Filters]) -> list[Stored]:
         """At most `limit` entries, in order, that match everything given."""
@@ -349,16 +438,11 @@ class JournalStore:
 
         A known one keeps its floor and gets these subjects.
         """
-
-        def work(db: sqlite3.Connection) -> ConsumerState:
-            above = read_state(db).last_number if floor is None else floor
-            return register(db, name, subjects, above)
-
-        return await self._database.run(work)
+        return await self._make(Registration(name, subjects, floor))
 
     async def forget(self, name: str) -> None:
         """Remove a durable consumer with its unacknowledged messages."""
-        await self._database.run(lambda db: forget(db, name))
+        await self._make(Forgetting(name))
 
     async def consumer(self, name: str) -> ConsumerState:
         """Return the stored state of a durable consumer."""
@@ -407,11 +491,11 @@ class JournalStore:
         removed = 0
         left = elsewhere
         while True:
-            remove = partial(remove_slice, committed_before=oldest, max_bytes=max_bytes - left, weigh=weigh)
-            count, freed = await self._database.run(remove)
-            if not count:
+            find = partial(find_removable, committed_before=oldest, max_bytes=max_bytes - left, weigh=weigh)
+            found = await self._remove(find)
+            if not found.entries:
                 break
-            removed, left = removed + count, max(0, left - freed)
+            removed, left = removed + found.entries, max(0, left - found.elsewhere)
         while removed and await self._database.run(release_unused_pages):
             pass
         return removed
@@ -426,12 +510,8 @@ class JournalStore:
             return await asyncio.to_thread(find_damage, self._path, self._mark.state, in_full=True)
 
     async def _redact(self, kind: str, identifiers: Sequence[str]) -> int:
-        def work(db: sqlite3.Connection) -> int:
-            self._empties_wal = True
-            return sum(entries.redact(db, kind, each) for each in identifiers)
-
         async with self._reading:
-            count = await self._database.run(work)
+            count = await self._make(Redaction(kind, identifiers))
             if self._wal_is_read:
                 raise StoreFailed(
                     f"{self._path}: redacted, but another program reads the file and keeps the old WAL;"
@@ -439,16 +519,49 @@ class JournalStore:
                 )
             return count
 
+    async def _commit(self, commit: Commit) -> list[Appended]:
+        if commit.is_to_last:
+            return await self._database.run_short(commit.apply)
+        return await self._database.run_unsynced(commit.apply)
+
+    async def _make(self, change: Change[T]) -> T:
+        """Carry out a change; returns when it lasts."""
+        return await self._database.run(partial(self._apply, change=change))
+
+    async def _remove(self, find: Callable[[sqlite3.Connection], Removable]) -> Removable:
+        """Remove what `find` returns."""
+
+        def work(db: sqlite3.Connection) -> Removable:
+            found = find(db)
+            if found.entries:
+                remove(db, found.up_to)
+            return found
+
+        return await self._database.run(work)
+
+    def _apply(self, db: sqlite3.Connection, change: Change[T]) -> T:
+        self._empties_wal = self._empties_wal or isinstance(change, Redaction)
+        return change.apply(db)
+
+    def _leave_log(self, db: sqlite3.Connection) -> None:
+        """A copy of a log becomes a journal of its own, of which that log knows nothing from now on."""
+        if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'replica'").fetchone():
+            log.warning("%s was a copy of a log; it continues on this machine alone", self._path)
+            db.execute("DROP TABLE replica")
+
     def _committed(self, db: sqlite3.Connection) -> None:
+        self._keep_mark(db)
+        if self._empties_wal:
+            self._empties_wal = False
+            self._wal_is_read = bool(db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
+
+    def _keep_mark(self, db: sqlite3.Connection) -> None:
         state = read_state(db)
         if state != self._mark.state:
             if not self._mark.has_its_name():
                 self._database.check_name()  # or the folder was exchanged in the middle of the commit
                 self._mark.make_anew()
             self._mark.advance(state)
-        if self._empties_wal:
-            self._empties_wal = False
-            self._wal_is_read = bool(db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
 
 
 # A look at the journal from outside, whether its owner runs or not. Reads only.

@@ -24,14 +24,13 @@ from local.core.errors import (
     PublishTimeout,
     StoreFailed,
     StoreGone,
+    StoreInDoubt,
     StoreLocked,
     StoreUnwritable,
     UnknownConsumer,
     UnsendableMessage,
 )
 from local.journal.delivery import (
-    MAX_BATCH,
-    Batch,
     CommitQueue,
     Confirm,
     ConsumerChanges,
@@ -365,6 +364,7 @@ class JournalWriter:
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
         self._counters: Counter[str] = Counter()
         self._trouble: StoreUnwritable | None = None
+        self._in_doubt: list[Envelope] = []  # they may be stored: the next commit says under which number
 
     @property
     def problem(self) -> str:
@@ -417,8 +417,9 @@ class JournalWriter:
     async def catch_up(self) -> None:
         """Commit all messages that have arrived so far, and deliver the waiting ones."""
         async with self._committing:
-            for _ in range(0, self._queue.waiting, MAX_BATCH):
-                await self._commit()
+            left = self._queue.waiting
+            while left > 0 and self._queue:
+                left -= await self._commit()
         self._deliveries.flush()
 
     async def finish(self) -> None:
@@ -479,26 +480,32 @@ class JournalWriter:
         self._news.clear()
         self._urgent.clear()
 
-    async def _commit(self) -> None:
+    async def _commit(self) -> int:
+        """Commit the next batch; returns the number of messages in it, also if it could not be written."""
         batch = self._queue.take()
         if self._queue:
             self._wake()
-        if not batch and not isinstance(self._trouble, StoreGone):
-            return  # and if nothing could be written, nothing shows yet that it can
+        if not batch and not self._in_doubt and not isinstance(self._trouble, StoreGone):
+            return 0  # and if nothing could be written, nothing shows yet that it can
         failpoints.reach("journal.received")
         try:
             letters = [await self.dead_letters.dead_notice(dead) for dead in batch.dead_letters]
-            envelopes = [*batch.envelopes, *letters]
+            envelopes = [*self._in_doubt, *batch.envelopes, *letters]
             entries = [_entry_of(envelope) for envelope in envelopes]
             appended = await self._store.commit(entries, batch.changes)
+        except StoreInDoubt as error:
+            self._in_doubt = envelopes
+            self._cannot_write([], error)
+            return len(batch.envelopes)
         except StoreFailed as error:
             self._queue.put_back_changes(batch)
             if not isinstance(error, StoreUnwritable):
                 raise
-            self._cannot_write(batch, error)
-            return
+            self._cannot_write(batch.envelopes, error)
+            return len(batch.envelopes)
         failpoints.reach("journal.committed")
         self._trouble = None
+        self._in_doubt = []
         self._counters["committed"] += sum(place.is_new for place in appended)
         self._counters["commits"] += 1
         numbers = [place.number for place in appended]
@@ -509,14 +516,15 @@ class JournalWriter:
         for letter in letters:
             with suppress(PublishTimeout):  # then it is not received live, but it is recorded
                 await self._bus.send(letter)
+        return len(batch.envelopes)
 
-    def _cannot_write(self, batch: Batch, error: StoreUnwritable) -> None:
+    def _cannot_write(self, not_stored: Sequence[Envelope], error: StoreUnwritable) -> None:
         """Refuse new work; whatever else there is comes again."""
         if self._trouble is None:
             log.error("%s: new queries are refused", error)
         self._trouble = error
         info = ErrorInfo.of(error)
-        for envelope in batch.envelopes:
+        for envelope in not_stored:
             if envelope.subject in NEW_WORK:
                 self._publish(JournalConfirmed(instance=envelope.instance, refused=(envelope.id,), error=info))
         self._in(RETRY_SECONDS, self._try_again)

@@ -14,6 +14,7 @@ from local.journal.delivery import ConsumerChanges, DeliveryFailures
 from local.journal.recovery import DamageReport
 from local.journal.schema import Appended, Entry
 from local.journal.store import JournalStore
+from tests.logs import LOG, ONE_MACHINE, OpenStore, make_open_store
 
 COUNT = 40
 NAMES = {"db": "journal.db", "wal": "journal.db-wal", "mark": "journal.db.mark"}
@@ -65,9 +66,14 @@ def clock() -> Clock:
     return Clock()
 
 
+@pytest.fixture(params=[ONE_MACHINE, LOG])
+def open_store(request: pytest.FixtureRequest) -> OpenStore:
+    return make_open_store(request.param)
+
+
 @pytest.fixture
-async def store(path: Path, clock: Clock) -> AsyncIterator[JournalStore]:
-    async with JournalStore(path, clock=clock) as opened:
+async def store(path: Path, clock: Clock, open_store: OpenStore) -> AsyncIterator[JournalStore]:
+    async with open_store(path, clock=clock) as opened:
         yield opened
 
 

@@ -9,6 +9,7 @@ from local.core.database import connect_read_only
 from local.journal.delivery import ConsumerChanges
 from local.journal.schema import Appended, Entry
 from local.journal.store import JournalStore
+from tests.logs import OpenStore
 
 MakeEntry = Callable[..., Entry]
 FOREVER, UNLIMITED = 1e12, 2**60
@@ -95,11 +96,13 @@ async def test_retention_never_removes_what_is_to_be_given_again(
     assert await store.retain(0, 0) == 2
 
 
-async def test_everything_removed_still_opens_and_goes_on_counting(path: Path, clock: Any, entry: MakeEntry) -> None:
-    async with JournalStore(path, clock=clock) as store:
+async def test_everything_removed_still_opens_and_goes_on_counting(
+    open_store: OpenStore, path: Path, clock: Any, entry: MakeEntry
+) -> None:
+    async with open_store(path, clock=clock) as store:
         await store.commit([entry(number) for number in range(5)])
         clock.now += 1
         assert await store.retain(0, 0) == 5
-    async with JournalStore(path) as store:
+    async with open_store(path) as store:
         assert store.damage is None
         assert await store.commit([entry(9)]) == [Appended(6, True)]

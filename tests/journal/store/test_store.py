@@ -20,10 +20,12 @@ from local.journal.delivery import ConsumerChanges, DeliveryFailures
 from local.journal.recovery import DamageReport
 from local.journal.schema import Appended, Entry, HighWaterMark, JournalState, mark_path, read_mark
 from local.journal.store import JournalStats, JournalStore, JournalView, SessionSpan
+from tests.logs import ONE_MACHINE, OpenStore
 
 Journal = Any  # the class is in conftest.py, which no test can import
 Judge = Callable[..., Awaitable[DamageReport | None]]
 MakeEntry = Callable[..., Entry]
+on_one_machine = pytest.mark.parametrize("open_store", [ONE_MACHINE], indirect=True)
 UNLIMITED = 2**60
 
 
@@ -48,31 +50,35 @@ async def test_an_entry_that_is_sent_again_gets_its_number_again(store: JournalS
     assert await numbers(store) == [1, 2, 3]
 
 
-async def test_an_entry_comes_back_as_it_was_after_reopening(path: Path, clock: Any, entry: MakeEntry) -> None:
+async def test_an_entry_comes_back_as_it_was_after_reopening(
+    open_store: OpenStore, path: Path, clock: Any, entry: MakeEntry
+) -> None:
     strange = Entry("a.b", "ïd\0", "s", "i", 2**62, "c", None, 0.1, b"a.b\0{}\0" + bytes(range(1, 256)))
-    async with JournalStore(path, clock=clock) as store:
+    async with open_store(path, clock=clock) as store:
         await store.commit([strange])
-    async with JournalStore(path) as store:
+    async with open_store(path) as store:
         (stored,) = await store.read(limit=1)
         assert (stored.number, stored.committed_at, stored.redacted, stored.entry) == (1, 1000.0, False, strange)
         assert store.damage is None
         assert await store.commit([entry(1)]) == [Appended(2, True)]
 
 
+@on_one_machine
 async def test_a_mark_that_was_taken_away_while_it_runs_makes_no_damaged_journal_of_it(
-    path: Path, entry: MakeEntry
+    open_store: OpenStore, path: Path, entry: MakeEntry
 ) -> None:
-    async with JournalStore(path) as store:
+    async with open_store(path) as store:
         await store.commit([entry(1)])
         mark_path(path).unlink()
         await store.commit([entry(2)])
-    async with JournalStore(path) as store:
+    async with open_store(path) as store:
         assert store.damage is None
         assert await numbers(store) == [1, 2]
 
 
+@on_one_machine
 async def test_a_folder_that_is_exchanged_in_the_middle_of_a_commit_gets_no_mark(
-    path: Path, entry: MakeEntry, monkeypatch: pytest.MonkeyPatch
+    open_store: OpenStore, path: Path, entry: MakeEntry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find, exchanged = HighWaterMark.has_its_name, path.parent.with_name("exchanged")
 
@@ -82,7 +88,7 @@ async def test_a_folder_that_is_exchanged_in_the_middle_of_a_commit_gets_no_mark
             path.parent.mkdir()
         return find(mark)
 
-    async with JournalStore(path) as store:
+    async with open_store(path) as store:
         monkeypatch.setattr(HighWaterMark, "has_its_name", exchange)
         with pytest.raises(StoreGone):
             await store.commit([entry(1)])
@@ -122,6 +128,7 @@ async def test_a_row_that_changed_since_the_check_is_not_given_out(
     assert await store.verify() == "journal: row 2 of entries does not match its checksum"
 
 
+@on_one_machine
 async def test_nothing_is_acknowledged_before_the_mark_is_written(
     path: Path, store: JournalStore, monkeypatch: pytest.MonkeyPatch, entry: MakeEntry
 ) -> None:
@@ -138,12 +145,12 @@ async def test_nothing_is_acknowledged_before_the_mark_is_written(
 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(2, 10))])
 async def test_whatever_is_done_to_it_a_store_agrees_with_a_plain_dictionary(
-    path: Path, clock: Any, seed: int, entry: MakeEntry
+    open_store: OpenStore, path: Path, clock: Any, seed: int, entry: MakeEntry
 ) -> None:
     chance = random.Random(seed)
     plain: dict[int, tuple[str, bool]] = {}
     last = unsettled = 0
-    store = await JournalStore(path, clock=clock).__aenter__()
+    store = await open_store(path, clock=clock).__aenter__()
     await store.register("critic", ())
     for _ in range(40):
         clock.now += 1
@@ -173,7 +180,7 @@ async def test_whatever_is_done_to_it_a_store_agrees_with_a_plain_dictionary(
                 assert (await store.consumer("critic")).floor == unsettled
             case "reopen":
                 await store.__aexit__(None, None, None)
-                store = await JournalStore(path, clock=clock).__aenter__()
+                store = await open_store(path, clock=clock).__aenter__()
                 assert store.damage is None
         found = {one.number: (one.entry.session_id, one.redacted) for one in await store.read(limit=1000)}
         assert found == plain
@@ -212,8 +219,8 @@ async def test_the_floor_rises_over_what_is_acknowledged_and_what_is_not_the_con
     assert (known.floor, known.acknowledged) == (5, frozenset())
 
 
-async def test_deaths_and_dead_letters_are_remembered(path: Path, entry: MakeEntry) -> None:
-    async with JournalStore(path) as store:
+async def test_deaths_and_dead_letters_are_remembered(open_store: OpenStore, path: Path, entry: MakeEntry) -> None:
+    async with open_store(path) as store:
         await store.register("critic", ())
         await store.commit([entry(1), entry(2), entry(3)])
         await store.commit(
@@ -221,7 +228,7 @@ async def test_deaths_and_dead_letters_are_remembered(path: Path, entry: MakeEnt
         )
         await store.commit([], {"critic": ConsumerChanges(dead_letters={2: "died three times alone"})})
         await store.commit([], {"critic": ConsumerChanges(settled={3})})
-    async with JournalStore(path) as store:
+    async with open_store(path) as store:
         known = await store.consumer("critic")
         assert known.deaths == {1: (2, 0), 2: (4, 3)}
         assert (known.floor, known.acknowledged, known.dead_letters) == (0, {3}, {2: "died three times alone"})
@@ -232,15 +239,15 @@ async def test_deaths_and_dead_letters_are_remembered(path: Path, entry: MakeEnt
 
 @pytest.mark.parametrize("is_above_the_floor", [False, True])
 async def test_a_dead_letter_that_is_to_be_given_again_is_remembered_on_either_side_of_the_floor(
-    path: Path, entry: MakeEntry, is_above_the_floor: bool
+    open_store: OpenStore, path: Path, entry: MakeEntry, is_above_the_floor: bool
 ) -> None:
-    async with JournalStore(path) as store:
+    async with open_store(path) as store:
         await store.register("critic", ())
         await store.commit([entry(1), entry(2), entry(3)])
         settled = {3} if is_above_the_floor else {1, 3}
         await store.commit([], {"critic": ConsumerChanges(settled=settled, dead_letters={2: "why"})})
         await store.commit([], {"critic": ConsumerChanges(again={2}, deaths={2: DeliveryFailures(4, 0)})})
-    async with JournalStore(path) as store:
+    async with open_store(path) as store:
         known = await store.consumer("critic")
         assert (known.again, known.dead_letters, known.deaths, known.settled & {2}) == ({2}, {}, {2: (4, 0)}, set())
         await store.commit([], {"critic": ConsumerChanges(deaths={2: DeliveryFailures(5, 1)})})
@@ -254,14 +261,16 @@ async def test_a_dead_letter_that_is_to_be_given_again_is_remembered_on_either_s
         assert (known.again, known.dead_letters, known.floor) == (set(), {}, 3)
 
 
-async def test_the_instance_that_serves_a_consumer_is_remembered_and_64_before_it(path: Path) -> None:
-    async with JournalStore(path) as store:
+async def test_the_instance_that_serves_a_consumer_is_remembered_and_64_before_it(
+    open_store: OpenStore, path: Path
+) -> None:
+    async with open_store(path) as store:
         await store.register("critic", ())
         await store.commit([], {"critic": ConsumerChanges(served_by=["a", "b", None])})
         known = await store.consumer("critic")
         assert (known.served_by, known.fenced) == (None, ("a", "b"))
         await store.commit([], {"critic": ConsumerChanges(served_by=[str(number) for number in range(70)])})
-    async with JournalStore(path) as store:
+    async with open_store(path) as store:
         known = await store.consumer("critic")
         assert (known.served_by, known.fenced) == ("69", tuple(str(number) for number in range(5, 69)))
         await store.forget("critic")
@@ -403,8 +412,11 @@ async def test_a_redaction_that_a_reader_keeps_in_the_wal_is_said_to_be_incomple
 # A full disk
 
 
-async def test_a_store_without_room_says_so_and_works_again_when_there_is_some(path: Path, entry: MakeEntry) -> None:
-    async with JournalStore(path) as store:
+@on_one_machine
+async def test_a_store_without_room_says_so_and_works_again_when_there_is_some(
+    open_store: OpenStore, path: Path, entry: MakeEntry
+) -> None:
+    async with open_store(path) as store:
         await store.commit([entry(0)])
         (pages,) = await store._database.run(lambda db: tuple(db.execute("PRAGMA page_count").fetchone()))
         await store._database.run(lambda db: db.execute(f"PRAGMA max_page_count={pages}").fetchall())
@@ -415,14 +427,17 @@ async def test_a_store_without_room_says_so_and_works_again_when_there_is_some(p
         assert await numbers(store) == [1]
         await store._database.run(lambda db: db.execute("PRAGMA max_page_count=100000").fetchall())
         assert await store.commit(large) == [Appended(2, True), Appended(3, True)]
-    async with JournalStore(path) as store:
+    async with open_store(path) as store:
         assert store.damage is None
         assert await numbers(store) == [1, 2, 3]
 
 
-async def test_a_full_disk_loses_nothing_that_was_acknowledged(small_disk: Any, entry: MakeEntry) -> None:
+@on_one_machine
+async def test_a_full_disk_loses_nothing_that_was_acknowledged(
+    open_store: OpenStore, small_disk: Any, entry: MakeEntry
+) -> None:
     acknowledged = []
-    async with JournalStore(small_disk.folder / "journal.db") as store:
+    async with open_store(small_disk.folder / "journal.db") as store:
         small_disk.fill(room=1024 * 1024)
         with pytest.raises(StoreFull):
             for number in range(10_000):
@@ -431,7 +446,7 @@ async def test_a_full_disk_loses_nothing_that_was_acknowledged(small_disk: Any, 
         acknowledged += await store.commit([entry(10_000)])
         assert await numbers(store) == [appended.number for appended in acknowledged]
         assert await store.verify() is None
-    async with JournalStore(small_disk.folder / "journal.db") as store:
+    async with open_store(small_disk.folder / "journal.db") as store:
         assert store.damage is None
         assert await numbers(store) == [appended.number for appended in acknowledged]
 
@@ -447,12 +462,14 @@ async def test_what_its_owner_commits_is_seen_at_once(path: Path, store: Journal
         assert journal.read(limit=9) == await store.read(limit=9)
 
 
-async def test_a_view_leaves_nothing_behind_that_its_owner_would_stumble_over(path: Path, entry: MakeEntry) -> None:
-    async with JournalStore(path) as store:
+async def test_a_view_leaves_nothing_behind_that_its_owner_would_stumble_over(
+    open_store: OpenStore, path: Path, entry: MakeEntry
+) -> None:
+    async with open_store(path) as store:
         await store.commit([entry(1)])
     with JournalView(path) as journal:
         assert [stored.number for stored in journal.read(limit=9)] == [1]
-    async with JournalStore(path) as store:
+    async with open_store(path) as store:
         assert store.damage is None
         assert await store.verify() is None
 

@@ -1,0 +1,63 @@
+"""A journal's log in memory, with one fault at a time, and the two kinds of stores."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from local.core.errors import StoreFenced, StoreUnwritable
+from local.journal.replicated import ReplicatedJournalStore
+from local.journal.store import JournalStore
+
+
+class MemoryLog:
+    """It outlives the stores that use it, as an engine on other machines does."""
+
+    def __init__(self) -> None:
+        self.records: list[bytes] = []
+        self.is_away = False
+        self.was_asked_while_away = asyncio.Event()
+        self.loses_answers = False
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[int]:
+        self._answer()
+        yield len(self.records)
+
+    async def append(self, record: bytes, after: int) -> int:
+        self._answer()
+        if after == len(self.records):
+            self.records.append(record)
+        if self.records[after] != record:
+            raise StoreFenced(f"position {after + 1} is another owner's")
+        if self.loses_answers:
+            raise StoreUnwritable("the answer was lost")
+        return after + 1
+
+    async def read(self, after: int) -> AsyncIterator[tuple[int, bytes]]:
+        self._answer()
+        for position, record in enumerate(self.records[after:], after + 1):
+            yield position, record
+
+    def _answer(self) -> None:
+        if self.is_away:
+            self.was_asked_while_away.set()
+            raise StoreUnwritable("the log has no leader")
+
+
+OpenStore = Callable[..., JournalStore]
+ONE_MACHINE, LOG = "one machine", "log"
+
+
+def make_open_store(kind: str) -> OpenStore:
+    """Return what makes the store of the journal at a path: on one machine, or over a log that stays in memory."""
+    logs = defaultdict[Path, MemoryLog](MemoryLog)
+
+    def replicated(path: Path, **more: Any) -> JournalStore:
+        return ReplicatedJournalStore(path, logs[path], **more)
+
+    return JournalStore if kind == ONE_MACHINE else replicated

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
 from typing import ClassVar, Self
 
 from pydantic import Field
@@ -19,7 +20,7 @@ from local.bus.messages import SessionDeleted
 from local.bus.receiving import FILE_NAME as REJECTED
 from local.bus.receiving import RejectLog
 from local.core.config import Settings
-from local.core.errors import LocalError, MalformedFrame, StoreDamaged, StoreUnwritable
+from local.core.errors import ConfigError, LocalError, MalformedFrame, StoreDamaged, StoreUnwritable
 from local.journal.delivery import MAX_FAILURES, DeliveryLimits
 from local.journal.messages import (
     DeadLetterEntry,
@@ -149,6 +150,19 @@ class JournalConfig(Settings):
     ack_wait_seconds: float = Field(1.0, gt=0)
     max_deliver: int = Field(3, ge=1)
     max_failures: int = Field(MAX_FAILURES, ge=1)
+    log: str = ""
+
+
+def _open_replicated(path: Path, address: str) -> JournalStore:
+    try:
+        from local.journal.jetstream import JetStreamLog, LogAddress
+    except ImportError:
+        raise ConfigError(
+            "journal.yaml: log: the client of NATS is not installed; run `pip install 'local2-assistant[nats]'`"
+        ) from None
+    from local.journal.replicated import ReplicatedJournalStore
+
+    return ReplicatedJournalStore(path, JetStreamLog(LogAddress.parse(address)))
 
 
 class Journal(Participant):
@@ -178,9 +192,10 @@ class Journal(Participant):
 
     @classmethod
     def build(cls, config: JournalConfig, resources: Resources) -> Self:
-        """Build the journal with its file below the data directory."""
+        """Build the journal with its file below the data directory. Raises `ConfigError`."""
         folder = resources.data_dir
-        return cls(config, JournalStore(folder / FILE_NAME), BlobStore(folder / "blobs"), RejectLog(folder / REJECTED))
+        store = _open_replicated(folder / FILE_NAME, config.log) if config.log else JournalStore(folder / FILE_NAME)
+        return cls(config, store, BlobStore(folder / "blobs"), RejectLog(folder / REJECTED))
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:

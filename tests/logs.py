@@ -1,11 +1,12 @@
-"""A journal's log in memory, with one fault at a time, and the two kinds of stores."""
+"""A journal's log in memory, with one fault at a time, one in a shared file, and the two kinds of stores."""
 
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -61,3 +62,40 @@ def make_open_store(kind: str) -> OpenStore:
         return ReplicatedJournalStore(path, logs[path], **more)
 
     return JournalStore if kind == ONE_MACHINE else replicated
+
+
+class SharedFileLog:
+    """A second engine: a table that every owner reaches, as in a database server. Its one statement appends."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with self._connected() as db:
+            db.execute("CREATE TABLE IF NOT EXISTS records (position INTEGER PRIMARY KEY, record BLOB NOT NULL)")
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[int]:
+        with self._connected() as db:
+            last = self._last(db)
+        yield last
+
+    async def append(self, record: bytes, after: int) -> int:
+        with self._connected() as db:
+            last = "(SELECT COALESCE(MAX(position), 0) FROM records)"
+            db.execute(f"INSERT INTO records SELECT ?, ? WHERE {last} = ?", (after + 1, record, after))
+            found = db.execute("SELECT record FROM records WHERE position = ?", (after + 1,)).fetchone()
+        if found != (record,):
+            raise StoreFenced(f"position {after + 1} is another owner's")
+        return after + 1
+
+    async def read(self, after: int) -> AsyncIterator[tuple[int, bytes]]:
+        with self._connected() as db:
+            last = self._last(db)
+            found = db.execute("SELECT position, record FROM records WHERE position BETWEEN ? AND ?", (after + 1, last))
+            for position, record in found:
+                yield position, record
+
+    def _connected(self) -> closing[sqlite3.Connection]:
+        return closing(sqlite3.connect(self._path, isolation_level=None))
+
+    def _last(self, db: sqlite3.Connection) -> int:
+        return int(db.execute("SELECT COALESCE(MAX(position), 0) FROM records").fetchone()[0])

@@ -13,10 +13,11 @@ import pytest
 
 from local.core.errors import NotOnRecord, StoreFailed, StoreFenced, StoreFull, StoreInDoubt, StoreUnwritable
 from local.journal.delivery import ConsumerChanges, DeliveryFailures
+from local.journal.log import CommitLog
 from local.journal.replicated import ReplicatedJournalStore
 from local.journal.schema import Appended, Entry, JournalState
 from local.journal.store import JournalStore
-from tests.logs import MemoryLog
+from tests.logs import MemoryLog, SharedFileLog
 
 MakeEntry = Callable[..., Entry]
 Journal = Any  # the class is in conftest.py, which no test can import
@@ -27,14 +28,19 @@ def log() -> MemoryLog:
     return MemoryLog()
 
 
+@pytest.fixture(params=["memory", "shared file"])
+def either_log(request: pytest.FixtureRequest, tmp_path: Path) -> CommitLog:
+    return MemoryLog() if request.param == "memory" else SharedFileLog(tmp_path / "log.db")
+
+
 async def content(store: JournalStore) -> tuple[JournalState, list[object]]:
     return await store.state(), [*await store.read(limit=10_000)]
 
 
 async def test_another_machine_continues_with_the_same_journal(
-    log: MemoryLog, tmp_path: Path, entry: MakeEntry
+    either_log: CommitLog, tmp_path: Path, entry: MakeEntry
 ) -> None:
-    async with ReplicatedJournalStore(tmp_path / "a" / "journal.db", log) as first:
+    async with ReplicatedJournalStore(tmp_path / "a" / "journal.db", either_log) as first:
         await first.register("critic", ["query."], floor=0)
         await first.commit([entry(number, session=f"s{number % 3}") for number in range(1, 9)])
         await first.commit([], {"critic": ConsumerChanges(deaths={3: DeliveryFailures(2, 1)}, served_by=["one"])})
@@ -42,16 +48,18 @@ async def test_another_machine_continues_with_the_same_journal(
         await first.commit([entry(9)], {"critic": ConsumerChanges(settled={1, 2})})
         assert await first.retain(0, 2**60) == 2
         before, consumer = await content(first), await first.consumer("critic")
-    async with ReplicatedJournalStore(tmp_path / "b" / "journal.db", log) as second:
+    async with ReplicatedJournalStore(tmp_path / "b" / "journal.db", either_log) as second:
         assert await content(second) == before
         assert await second.consumer("critic") == consumer
         assert await second.commit([entry(9), entry(10)]) == [Appended(9, False), Appended(10, True)]
 
 
-async def test_who_was_replaced_confirms_nothing_any_more(log: MemoryLog, tmp_path: Path, entry: MakeEntry) -> None:
-    async with ReplicatedJournalStore(tmp_path / "a" / "journal.db", log) as frozen:
+async def test_who_was_replaced_confirms_nothing_any_more(
+    either_log: CommitLog, tmp_path: Path, entry: MakeEntry
+) -> None:
+    async with ReplicatedJournalStore(tmp_path / "a" / "journal.db", either_log) as frozen:
         await frozen.commit([entry(1)])
-        async with ReplicatedJournalStore(tmp_path / "b" / "journal.db", log) as owner:
+        async with ReplicatedJournalStore(tmp_path / "b" / "journal.db", either_log) as owner:
             await owner.commit([entry(2)])
             for _ in range(2):
                 with pytest.raises(StoreFenced):
@@ -59,7 +67,7 @@ async def test_who_was_replaced_confirms_nothing_any_more(log: MemoryLog, tmp_pa
             with pytest.raises(StoreFenced):
                 await frozen.redact_session("s")
             assert await owner.commit([entry(4)]) == [Appended(3, True)]
-    async with ReplicatedJournalStore(tmp_path / "a" / "journal.db", log) as again:
+    async with ReplicatedJournalStore(tmp_path / "a" / "journal.db", either_log) as again:
         assert [one.entry.envelope_id for one in await again.read(limit=9)] == ["id-1", "id-2", "id-4"]
 
 

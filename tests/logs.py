@@ -23,6 +23,7 @@ class MemoryLog:
         self.is_away = False
         self.was_asked_while_away = asyncio.Event()
         self.loses_answers = False
+        self.has_lost_an_answer = asyncio.Event()
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[int]:
@@ -36,6 +37,7 @@ class MemoryLog:
         if self.records[after] != record:
             raise StoreFenced(f"position {after + 1} is another owner's")
         if self.loses_answers:
+            self.has_lost_an_answer.set()
             raise StoreUnwritable("the answer was lost")
         return after + 1
 

@@ -50,6 +50,7 @@ from local.journal.messages import (
     JournalWorking,
 )
 from local.journal.recovery import suspicion_path
+from local.journal.replicated import ReplicatedJournalStore
 from local.journal.server import Journal, JournalConfig
 from local.journal.store import JournalStore
 from local.journal.writer import JournalDeliveries
@@ -194,6 +195,35 @@ async def test_a_disk_that_fails_ends_it_and_nothing_is_lost(scene: Any, monkeyp
     await scene.journal()
     await publishing
     assert await asyncio.wait_for(reader.got.get(), SECONDS) == "one"
+
+
+@pytest.mark.parametrize("open_store", [LOG], indirect=True)
+async def test_a_query_that_may_be_in_the_log_is_confirmed_when_that_is_known(
+    scene: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "RETRY_SECONDS", 0.05)
+    await scene.journal()
+    talker, reader, log = await scene.bus(), Reader(), scene.store._log
+    await scene.serve(reader)
+    log.loses_answers = True
+    publishing = asyncio.create_task(talker.publish(QueryReceived(query_id="q", query="one")))
+    await log.has_lost_an_answer.wait()
+    log.loses_answers = False
+    await asyncio.wait_for(publishing, SECONDS)
+    assert await asyncio.wait_for(reader.got.get(), SECONDS) == "one"
+    assert len(scene.ids()) == 1
+
+
+@pytest.mark.parametrize("open_store", [LOG], indirect=True)
+async def test_a_journal_whose_log_was_taken_over_confirms_nothing_and_ends(scene: Any, tmp_path: Path) -> None:
+    journal, talker = await scene.journal(), await scene.bus()
+    async with ReplicatedJournalStore(tmp_path / "other" / "journal.db", scene.store._log) as owner:
+        publishing = asyncio.create_task(talker.publish(QueryReceived(query_id="q", query="one")))
+        await asyncio.wait({journal.task}, timeout=SECONDS)
+        assert "another owner's" in repr(journal.task.exception())
+        assert not publishing.done()
+        assert await owner.read(limit=9) == []
+    publishing.cancel()
 
 
 async def test_a_disk_that_fails_once_takes_no_acknowledgement_along(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from collections.abc import Sequence
@@ -36,7 +37,7 @@ def run_tests() -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
     keep_test_files_in_memory()
-    if "CI" not in os.environ and not _has_qt():
+    if "CI" not in os.environ and _lacks_libraries_of_qt():
         print("The tests of the desktop window are left out: Qt needs libEGL, in Debian's package libegl1.")
         without = "-p no:pytest-qt -W ignore::pytest.PytestConfigWarning --ignore=tests/desktop"  # for workers, too
         os.environ["PYTEST_ADDOPTS"] = f"{os.environ.get('PYTEST_ADDOPTS', '')} {without}"
@@ -44,13 +45,15 @@ def run_tests() -> None:
     sys.exit(pytest.main(["-n", workers, "--dist", "worksteal", *sys.argv[1:]]))
 
 
-def _has_qt() -> bool:
-    """Whether the libraries of the system are there that Qt needs even without a display."""
-    try:
-        import PySide6.QtWidgets  # noqa: F401
-    except ImportError:
+def _lacks_libraries_of_qt() -> bool:
+    """Whether PySide6 is installed, but libraries of the system are missing that it needs even without a display."""
+    if importlib.util.find_spec("PySide6") is None:
         return False
-    return True
+    try:
+        importlib.import_module("PySide6.QtWidgets")
+    except ImportError:
+        return True
+    return False
 
 
 def enter(locks: Sequence[str] = RUN) -> None:

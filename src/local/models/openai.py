@@ -61,7 +61,7 @@ class Dialect:
 # A text that does not begin like a call, and contains no JSON whose first key is that of a call. The tools stay in the
 # prompt. Small models write calls as text, so that `tool_choice` alone does not keep them from it.
 _NO_CALL = r"""
-root ::= [^{<`[ \n] ([^{] | ("{" [ \t\n]*)+ ([^"{ \t\n] | "\"" key))*
+root ::= " "? [^{<`[ \n] ([^{] | ("{" [ \t\n]*)+ ([^"{ \t\n] | "\"" key))*
 key ::= [^nft] | "n" ([^a] | "a" [^m]) | "f" [^u] | "t" [^o]
 """
 _ON: Json = {"chat_template_kwargs": {"enable_thinking": True}}

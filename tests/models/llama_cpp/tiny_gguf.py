@@ -2,8 +2,8 @@
 
 Its one layer adds nothing to a token's embedding, so that what comes next depends on the last token alone, and a strong
 weight from one token to another makes the second follow the first. What the template puts last decides what it says:
-a call where tools are offered, words without end where that is asked for, else one sentence. Between those weights all
-is random: that calls and JSON are valid is the doing of the server's grammars.
+a call where tools are offered and the question is new, words without end where that is asked for, else one sentence.
+Between those weights all is random: that calls and JSON are valid is the doing of the server's grammars.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ Tools: {% for tool in tools %}{{ tool | tojson }}
 {%- endfor %}{% endif %}<|end|>
 {% endfor %}
 {%- if add_generation_prompt %}<|assistant|>
-{% if tools and messages[-1].role == 'user' %}<|call|>
+
+{%- if tools and messages[-1].role == 'user' and messages[-2:-1] | map(attribute='role') | first != 'tool' %}<|call|>
 {%- elif 'for ever' in (messages[-1].content | string) %}<|ever|>{% else %}<|say|>{% endif %}{% endif %}"""
 WIDTH, HEAD = 512, 32  # one number of the embedding for each token
 _SPECIAL = (

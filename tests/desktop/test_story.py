@@ -140,7 +140,7 @@ def test_killed_processes_are_named_and_what_was_asked_meanwhile_is_answered_onc
         ("api", "api "),
         ("generator", "generator "),
         ("journal", "journal "),
-        ("proxy", "bus is back"),
+        ("proxy", "proxy was restarted"),
     ):
         killed = window.people.all[name]
         person.until(lambda killed=killed: killed.is_well and killed.pid)

@@ -25,6 +25,7 @@ from local.core.errors import ConfigError
 from local.core.users import INVITED_SECONDS, UserRefused, Users
 from local.run.run import SystemPlan
 from local.run.run import _greet as greet
+from local.run.window import WindowState
 
 
 @pytest.fixture(autouse=True)
@@ -217,7 +218,9 @@ def test_the_link_has_a_one_time_code_for_whoever_sits_at_the_terminal_and_the_t
         asked = Thread(target=api.handle_request)
         if is_terminal:
             asked.start()
-        plan = SimpleNamespace(api_url=url, data_dir=tmp_path, backend=SimpleNamespace(name="ollama"))
+        plan = SimpleNamespace(
+            api_url=url, data_dir=tmp_path, backend=SimpleNamespace(name="ollama"), window=WindowState.UNWANTED
+        )
         greet(cast(SystemPlan, plan))
         if is_terminal:
             asked.join()

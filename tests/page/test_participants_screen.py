@@ -141,6 +141,7 @@ def unfit(model_server: str, tmp_path: Path) -> Iterator[WarmSystem]:
         yield system
 
 
+@pytest.mark.thorough  # it needs a system of its own; the test of S8 has the panel
 def test_grading_that_is_off_is_one_note_and_no_row_of_judgements(unfit: WarmSystem, visit: Visit) -> None:
     page = visit(unfit.api_url).open()
     ask(page, "What is 2+2?")

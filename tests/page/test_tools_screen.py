@@ -100,6 +100,7 @@ def test_a_server_is_connected_reviewed_approved_used_and_removed(
     expect(page.get_by_text("No server is connected.")).to_be_visible()
 
 
+@pytest.mark.thorough  # near to the one above
 def test_a_server_of_a_virtual_environment_is_pasted_allowed_its_folders_changed_and_switched(
     visit: Visit, paged: PagedSystem, tmp_path: Path
 ) -> None:

@@ -91,7 +91,7 @@ class Settings:
 
 
 class Stage:
-    """A window, its bus with a journal, and whoever a test lets speak there."""
+    """A window, its bus with a journal, and the participants that a test plays."""
 
     def __init__(self, bot: QtBot, wire: Any, folder: Path) -> None:
         self.bot, self.wire, self.settings = bot, wire, Settings()

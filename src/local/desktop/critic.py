@@ -26,7 +26,7 @@ READ_AGAIN = 100
 
 @dataclass(slots=True)
 class Grade:
-    """What the critic has said of one question's answers."""
+    """The critic's grades of the answers to one question, a row of the table."""
 
     query_id: str
     at: float = 0.0

@@ -251,7 +251,7 @@ def _in_short(value: Any, most: int = 160) -> str:
 
 
 class GraphView(QTreeWidget):
-    """Who sends how much to whom: messages a second, the delay to this window, and what waits to be delivered."""
+    """The table of participants and what they send: messages a second, delay to this window, and undelivered ones."""
 
     def __init__(self, feed: BusFeed) -> None:
         super().__init__()

@@ -72,8 +72,8 @@ class _Thought(NamedTuple):
 
 
 class ThinkingLogger(QPlainTextEdit):
-    """What the model thinks, as it comes. That of other respondents than the main one is left out, as their answers are
-    shown only in comparisons.
+    """The log of the model's thinking, as it arrives. Only the main respondent's is shown: the answers of the others
+    appear only in comparisons.
     """
 
     def __init__(self) -> None:
@@ -127,7 +127,7 @@ def _thought(envelope: Envelope) -> _Thought | None:
 
 
 class EventLogger(QPlainTextEdit):
-    """What happens to queries and to the system, a line each: changes of state, approvals, losses, settings. What
+    """The log of events, a line each: changes of state, approvals, lost messages, settings. What
     arrives while it is hidden is drawn when it is shown; events without room are counted.
     """
 

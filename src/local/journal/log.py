@@ -48,7 +48,7 @@ class CommitLog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Takeover:
-    """The first record of each owner. Whoever appended before it is behind from then on."""
+    """The first record of each owner. The owner before it is behind from then on."""
 
     owner: str
 

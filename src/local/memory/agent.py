@@ -216,7 +216,7 @@ class EmbeddingChoice:
         if not self._is_served:
             return MiniLmEmbedder()
         try:
-            if self._chats:  # which is in memory anyway; most such servers refuse at once, whoever is asking
+            if self._chats:  # which is loaded anyway; most such servers refuse at once, so no question waits for it
                 await ServedEmbedder.connect(self._model.embed, self._name)
             return await ServedEmbedder.connect(self._model.embed, self._name, in_background=self._in_background)
         except ModelError as error:

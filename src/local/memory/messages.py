@@ -43,7 +43,7 @@ def engram_id(query_id: str, respondent_id: str) -> str:
     return uuid.uuid5(_ENGRAMS, f"{respondent_id}/{query_id}").hex
 
 
-UNCONFIRMED = "not confirmed"  # in brackets behind a fact about health that is told all the same
+UNCONFIRMED = "not confirmed"  # in brackets behind a fact about health in the prompt that nobody has confirmed
 
 
 class FactRecord(Data):

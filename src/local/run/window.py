@@ -25,7 +25,7 @@ CLOSED = "the desktop window was closed; LoCAL2 still runs (`local2 desktop` ope
 
 
 class WindowState(Enum):
-    """Whether a desktop window is opened; the values are the reasons for the user, empty if none is needed."""
+    """The decision whether to open a desktop window; the values are the reasons for the user, or empty."""
 
     OPENS = ""
     UNWANTED = "\0"

@@ -63,6 +63,8 @@ def test_a_conversation_is_found_shown_renamed_branched_exported_and_deleted(run
     branch = run("sessions", "branch", "told-by-c", "--before", asked["query_id"]).strip()
     assert branch in run("sessions", "list", "--json")
     assert "Roll a dice" in run("sessions", "export", "told-by-c")
+    everything = json.loads(run("sessions", "export", "--all", "--user", "owner"))
+    assert {"told-by-commands", branch} <= {each["session"]["session_id"] for each in everything}
     assert branch in run("sessions", "delete", branch)
     assert branch not in run("sessions", "list", "--json")
 

@@ -35,6 +35,10 @@ def test_the_memory_is_edited_as_a_file_and_read_back(
     of_settings = ("--config-dir", str(file.parent))
     assert "there is no" in memory("import", *of_settings, status=2)
     assert f"{file} is written" in memory("export", *of_settings)
+    assert "MEMORY.ann.md is written" in memory("export", *of_settings, "--user", "ann")
+    of_ann = file.with_name("MEMORY.ann.md")
+    of_ann.write_text(of_ann.read_text().replace("## Facts\n", "## Facts\n- my name: Ann\n"))
+    assert "+ fact  my name: Ann\n" in memory("import", *of_settings, "--user", "ann", "--yes")
     assert memory("import", str(file)) == "nothing is changed in it\n"
     file.write_text(file.read_text().replace("## Notes\n", "## Notes\n- The ladder is in the shed.\nladder\n"))
     assert "changes that were not read back" in memory("export", str(file), status=2)

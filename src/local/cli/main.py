@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 from typer.completion import get_completion_script  # type: ignore[attr-defined] # re-exported on purpose
@@ -99,6 +100,11 @@ def write_listed(lines: Iterable[str], nothing: str) -> None:
     if not shown:
         print(nothing, file=sys.stderr)  # noqa: T201
     write_lines(shown)
+
+
+def of_user(path: str, user: str | None) -> str:
+    """Return the path of a request, for that user if one is named."""
+    return path if user is None else f"{path}{'&' if '?' in path else '?'}user_id={quote(user, safe='')}"
 
 
 def write_lines(lines: Iterable[str], file: Path | int = STANDARD_OUTPUT) -> None:
@@ -211,6 +217,9 @@ BusOption = Annotated[
 ]
 ApiOption = Annotated[
     str | None, typer.Option("--api", help="Address of a running system (default: that of the data directory).")
+]
+UserOption = Annotated[
+    str | None, typer.Option("--user", metavar="NAME", help="For the owner: what belongs to this user.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 LogLevel = Annotated[

@@ -17,7 +17,9 @@ from local.cli.main import (
     ApiOption,
     DataDir,
     JsonOption,
+    UserOption,
     date_and_time,
+    of_user,
     repeated_lines,
     visible,
     write_found,
@@ -207,20 +209,39 @@ def _print_deleted(done: Json, *, as_json: bool) -> None:
 
 @session_app.command()
 def export(
-    session: Session,
+    session: Annotated[str | None, typer.Argument(metavar="[ID]", help="The beginning of an id will do.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All, as JSON that `sessions import` reads.")] = False,
+    user: UserOption = None,
     form: Annotated[str, typer.Option("--format", help="markdown or json.")] = "markdown",
     output: Annotated[Path | None, typer.Option(metavar="FILE", help="Instead of the standard output.")] = None,
     api: ApiOption = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Export a whole conversation.
+    """Export a whole conversation, or all of them.
 
     Example: local2 sessions export 1f6e --output holidays.md
     """
+    if everything == (session is not None) or (user and not everything):
+        raise typer.BadParameter("expected the ID of a conversation, or --all", param_hint="ID")
     if form not in FORMATS:
         raise typer.BadParameter(f"{form!r} is not one of {', '.join(FORMATS)}", param_hint="--format")
     client = running_system(api, data_dir)
-    write_lines([client.export(client.whole_id(session), form).removesuffix("\n")], output or STANDARD_OUTPUT)
+    if session is None:
+        write_lines(_all_as_json(client, user), output or STANDARD_OUTPUT)
+    else:
+        write_lines([client.export(client.whole_id(session), form).removesuffix("\n")], output or STANDARD_OUTPUT)
+
+
+def _all_as_json(client: SystemClient, user: str | None) -> Iterator[str]:
+    path, cursor = of_user("/sessions?archived=any", user), ""
+    mark = "["
+    while cursor is not None:
+        page = client.request("GET", f"{path}&{urlencode({'cursor': cursor})}")
+        for row in page["sessions"]:
+            yield mark + client.export(row["session_id"], "json").removesuffix("\n")
+            mark = ","
+        cursor = page["cursor"]
+    yield "]" if mark == "," else "[]"
 
 
 @session_app.command("import")
@@ -232,6 +253,7 @@ def import_file(
         ),
     ],
     yes: Annotated[bool, typer.Option("--yes", help="Import without asking for confirmation.")] = False,
+    user: UserOption = None,
     as_json: JsonOption = False,
     api: ApiOption = None,
     data_dir: DataDir = None,
@@ -245,11 +267,11 @@ def import_file(
     except OSError as error:
         raise typer.BadParameter(f"{file} cannot be read: {error.strerror}", param_hint="FILE") from None
     client = running_system(api, data_dir)
-    found = client.request("POST", f"{IMPORT_PATH}?preview=true", content)
+    found = client.request("POST", of_user(f"{IMPORT_PATH}?preview=true", user), content)
     if not as_json:
         write_lines(map(visible, _found_lines(found)))
     if found["new"] and (yes or typer.confirm("Import them?", err=as_json)):
-        found = client.request("POST", IMPORT_PATH, content)
+        found = client.request("POST", of_user(IMPORT_PATH, user), content)
         if not as_json:
             write_lines(
                 map(visible, [*_left_out_lines(found), f"imported: {_counted(found['imported'], 'conversation')}"])

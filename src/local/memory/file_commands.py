@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from local.cli.client import SystemClient, running_system
-from local.cli.main import ApiOption, ConfigDir, DataDir, visible
+from local.cli.main import ApiOption, ConfigDir, DataDir, UserOption, of_user, visible
 from local.core.environment import settings_dir
 from local.core.errors import BadQuestion, ConfigError
 from local.core.files import write_private
@@ -30,6 +30,7 @@ def add_commands(app: typer.Typer) -> None:
 def export(
     file: File = None,
     force: Annotated[bool, typer.Option("--force", help="Also over changes that were not read back.")] = False,
+    user: UserOption = None,
     config_dir: ConfigDir = None,
     api: ApiOption = None,
     data_dir: DataDir = None,
@@ -38,16 +39,17 @@ def export(
 
     Example: local2 memory export
     """
-    client, path = running_system(api, data_dir), _path(file, config_dir)
-    if path.exists() and not force and _has_changes(client.request("POST", "/memory/file", {"text": _text(path)})):
+    client, path, address = running_system(api, data_dir), _path(file, config_dir, user), of_user("/memory/file", user)
+    if path.exists() and not force and _has_changes(client.request("POST", address, {"text": _text(path)})):
         raise BadQuestion(f"{path} has changes that were not read back; `local2 memory import` does, or give --force")
-    _write(path, _written(client))
+    _write(path, _written(client, address))
     typer.echo(f"{path} is written; edit it, then `local2 memory import`")
 
 
 def read_back(
     file: File = None,
     yes: Annotated[bool, typer.Option("--yes", help="Without a question.")] = False,
+    user: UserOption = None,
     config_dir: ConfigDir = None,
     api: ApiOption = None,
     data_dir: DataDir = None,
@@ -56,25 +58,26 @@ def read_back(
 
     Example: local2 memory import
     """
-    client, path = running_system(api, data_dir), _path(file, config_dir)
+    client, path, address = running_system(api, data_dir), _path(file, config_dir, user), of_user("/memory/file", user)
     text = _text(path)
-    found = client.request("POST", "/memory/file", {"text": text})
+    found = client.request("POST", address, {"text": text})
     typer.echo("\n".join(_lines(found)) or "nothing is changed in it")
     if not _is_any_done(found):
         raise typer.Exit(1 if _has_changes(found) else 0)
     if not yes and not typer.confirm("Change the memory so?"):
         raise typer.Exit(1)
-    done = client.request("POST", "/memory/file", {"text": text, "apply": True})
+    done = client.request("POST", address, {"text": text, "apply": True})
     kept = path.with_name(f"{path.name}.old")
     _write(kept, text)
-    _write(path, _written(client))
+    _write(path, _written(client, address))
     typer.echo(f"done; {path} is written again; the earlier version is {kept.name}")
     if _unsettled(done):
         raise typer.Exit(1)
 
 
-def _path(file: Path | None, config_dir: Path | None) -> Path:
-    return settings_dir(config_dir) / FILE_NAME if file is None else file.expanduser()
+def _path(file: Path | None, config_dir: Path | None, user: str | None) -> Path:
+    name = FILE_NAME if user is None else f"MEMORY.{user}.md"
+    return settings_dir(config_dir) / name if file is None else file.expanduser()
 
 
 def _text(path: Path) -> str:
@@ -96,8 +99,8 @@ def _write(path: Path, text: str) -> None:
         raise ConfigError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def _written(client: SystemClient) -> str:
-    return str(client.request("GET", "/memory/file")["text"])
+def _written(client: SystemClient, address: str) -> str:
+    return str(client.request("GET", address)["text"])
 
 
 def _has_changes(found: Json) -> bool:

@@ -21,6 +21,7 @@ import pytest
 import yaml
 
 from local.api.app import ApiConfig, routed
+from local.api.cells import CellsConfig
 from local.bus.bus import Bus
 from local.bus.envelope import Envelope
 from local.bus.messages import GenerationToken, QueryReceived, ResponseGeneration
@@ -195,6 +196,7 @@ def test_every_command_that_a_page_names_exists_with_its_options(capsys: pytest.
 def test_examples_are_what_their_language_says(tmp_path: Path) -> None:
     """Python compiles, JSON parses, YAML is valid in the file of settings that has its keys, or is a story."""
     kinds: dict[str, Any] = {"system": SystemConfig, "models": ModelsConfig, "api": ApiConfig, "journal": JournalConfig}
+    kinds["cells"] = CellsConfig
     for name, target in participants().items():
         module, _, kind = target.partition(":")
         kinds.setdefault(name, getattr(importlib.import_module(module), kind).Config)

@@ -283,6 +283,12 @@ class System:
 
 
 @pytest.fixture
+def system_in() -> Callable[[Path, socket.socket], System]:
+    """Makes a system without participants whose data directory is a folder."""
+    return lambda folder, listener: System(MemoryHub(), folder / "journal.db", ScriptedGenerator(), listener)
+
+
+@pytest.fixture
 async def bare_system(tmp_path: Path) -> AsyncIterator[System]:
     """A system without participants."""
     with socket.create_server(("127.0.0.1", 0)) as listener:

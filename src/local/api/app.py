@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 
 from local.api.budgets import Accounts, BudgetsConfig, DayBudgets
 from local.api.bus_stream import BusStreams
+from local.api.cells import load_cells
 from local.api.clients import BusRequests, ClientTools, SystemControl
 from local.api.context import ApiContext
 from local.api.guests import GuestConfig, Guests
@@ -66,7 +67,7 @@ _NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": Fa
 def create_app(context: ApiContext, policy: GuardPolicy, principals: Principals) -> ASGIApp:
     """Every route, behind the guards, for one API. Raises `Undeclared`."""
     app = routed()
-    return GuardMiddleware(context.serving(app), policy, principals, open_to_anybody(app.routes))
+    return GuardMiddleware(context.serving(app), policy, principals, open_to_anybody(app.routes), context.cells)
 
 
 @cache
@@ -161,6 +162,7 @@ class ApiParticipant(Participant):
         names = config.allowed_hosts
         self._policy = GuardPolicy(hosts_of(address, port, names), max_upload, proxied_hosts_of(names))
         self._profiles = ProfileRegistry(layers[-1] if layers else data_dir, workspace or data_dir / WORKSPACE)
+        self._cells = load_cells(layers, data_dir)
         self._users = Users(data_dir)
         self._sign_ins = SignIns(data_dir, port, self._token_of)
         self._principals = Principals(
@@ -230,6 +232,7 @@ class ApiParticipant(Participant):
                 page=PageFolder(),
                 layers=self._layers,
                 data_dir=self._data_dir,
+                cells=self._cells,
             )
             # browsers first: they continue with the next process, without an error
             before_stop = partial(_stop, self._streams, session, bus_streams, context)
@@ -244,6 +247,8 @@ class ApiParticipant(Participant):
             finally:
                 context.stop()
                 await context.close()
+                if self._cells is not None:
+                    await self._cells.close()
 
     def _owner_token(self) -> str | None:
         return self._settings.api_token or owner_token(self._data_dir)

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from local.api.budgets import Accounts, DayBudgets
 from local.api.bus_stream import BusStreams
+from local.api.cells import Cells
 from local.api.clients import BusRequests, ClientTools, SystemControl
 from local.api.guests import Guests
 from local.api.http import ID_PATTERN as ID_PATTERN
@@ -55,7 +56,7 @@ class ApiContext:
     """The parts of one running API, which its routes use. `instance` is new at each start of the process; `backend`
     names the model server ("stand_in": none). `openai_aliases` are further names of
     models for clients of /v1. `layers` are the folders of settings, the user's last; `parts` are objects that the
-    routes of capabilities keep here. `data_dir` is the data directory.
+    routes of capabilities keep here. `data_dir` is the data directory; `cells` are the others, None on one machine.
     """
 
     session: LoCALSession
@@ -85,6 +86,7 @@ class ApiContext:
     page: PageFolder
     layers: Sequence[Path]
     data_dir: Path
+    cells: Cells | None = None
     parts: dict[type, Any] = field(default_factory=dict)
 
     def part(self, kind: type[P], make: Callable[[], P]) -> P:
@@ -125,8 +127,11 @@ class ApiContext:
         query_id: str | None = None,
     ) -> None:
         """Require that a user may ask a question with these options, whose model is checked if it names one. Raises
-        `BudgetSpent`, as `DayBudgets.require`; `NoRoom`; and `RequestRefused` for a default model that is not for them.
+        `BudgetSpent`, as `DayBudgets.require`; `NoRoom`; and `RequestRefused` for a default model that is not for them,
+        and for a user of another cell.
         """
+        if self.cells is not None:
+            self.cells.require_here(user_id)
         await self.budgets.require(user_id, session_id, query_id)
         await self.guests.require_room(user_id)
         if options is None or (options.model is None and (options.profile is None or options.profile.model is None)):

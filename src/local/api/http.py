@@ -188,6 +188,10 @@ class RequestRefused(LocalError):
         self.kind, self.param = kind, param
 
 
+class ClientLeft(Exception):
+    """The error for a client that has left: there is no connection to answer on."""
+
+
 def status_of(error: LocalError) -> int:
     """Return the HTTP status; without a status of its own 502 if a query caused it, else 500."""
     return STATUS.get(error.kind, 502 if isinstance(error, QueryRefused) else 500)

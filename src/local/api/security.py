@@ -15,17 +15,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any, TypeVar
+from urllib.parse import parse_qs
 
 from fastapi import Depends, Query
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from local.api.http import ID_PATTERN, RequestRefused, error_response
+from local.api.cells import Cell, Cells
+from local.api.http import ID_PATTERN, ClientLeft, RequestRefused, error_response
 from local.api.server import Peer
 from local.api.sign_ins import KEY_HEADER, SignIns
+from local.bus.message import parse_object
 from local.core.data_dir import TOKEN_PREFIX
-from local.core.errors import without_passwords
+from local.core.errors import LocalError, without_passwords
 from local.core.users import Users
 from local.memory.messages import OWNER
 
@@ -128,17 +131,26 @@ class Principals:
             return Principal()
         raise RequestRefused("unauthorized", _UNKNOWN)
 
+    def addressee(self, headers: Mapping[str, str], secret: str = "") -> str:
+        """Return the name of the user to whom the credentials of a request, or the secret of a sign-in, are addressed;
+        empty for the owner's.
+        """
+        shown = secret or bearer_token(headers.get("authorization", "")) or headers.get(KEY_HEADER, "")
+        return "" if self._is_owners(shown) else shown.partition("@")[2]
+
     def _by_authorization(self, authorization: str) -> Principal | None:
-        scheme, _, given = authorization.partition(" ")
-        token = given.strip()
-        return self.holder_of(token) if scheme.lower() == "bearer" and token else None
+        token = bearer_token(authorization)
+        return self.holder_of(token) if token else None
+
+    def _is_owners(self, token: str) -> bool:
+        # Encoded, because compare_digest takes text only if it is ASCII.
+        return hmac.compare_digest(token.encode(), (self._owner_token() or "").encode())
 
     def holder_of(self, token: str) -> Principal | None:
         """Return the holder of that token; None for one that need not be known. Raises `RequestRefused` (unauthorized,
         unavailable).
         """
-        # Encoded, because compare_digest takes text only if it is ASCII.
-        if hmac.compare_digest(token.encode(), (self._owner_token() or "").encode()):
+        if self._is_owners(token):
             return Principal(by_token=True)
         if name := self._users.name_of(token):
             return Principal(name, by_token=True)
@@ -149,6 +161,12 @@ class Principals:
                 else RequestRefused("unauthorized", _NOT_KNOWN)
             )
         return None
+
+
+def bearer_token(authorization: str) -> str:
+    """Return the token in an `Authorization` header; empty for another scheme."""
+    scheme, _, given = authorization.partition(" ")
+    return given.strip() if scheme.lower() == "bearer" else ""
 
 
 def principal_of(request: Request) -> Principal:
@@ -253,6 +271,7 @@ log = logging.getLogger(__name__)
 
 SAFE_METHODS = frozenset({"GET", "HEAD"})  # they change nothing
 PAGE_PATH = "/"  # the page that other sites may link to
+SIGN_IN_PATH = "/sign-in"
 UPLOAD_PATH = "/attachments"  # its bodies are files of any type
 IMPORT_PATH = "/sessions/import"  # so are these; they are streamed to the disk
 MEGABYTE = 1024 * 1024
@@ -303,10 +322,13 @@ class GuardPolicy:
         """The most bytes that a body may hold."""
         return {UPLOAD_PATH: self.max_upload, IMPORT_PATH: MAX_IMPORT}.get(path, MAX_BODY)
 
-    def check(self, method: str, path: str, headers: Mapping[str, str]) -> None:
-        """Raises `RequestRefused`. Header names are in lower case."""
-        self._check_host(headers.get("host", "").lower())
-        self._check_site(headers, may_be_linked=method == "GET" and path == PAGE_PATH)
+    def check(self, method: str, path: str, headers: Mapping[str, str], *, is_passed_on: bool = False) -> None:
+        """Raises `RequestRefused`. Header names are in lower case. Of a request that is passed on, another cell has
+        checked the host and the site.
+        """
+        if not is_passed_on:
+            self._check_host(headers.get("host", "").lower())
+            self._check_site(headers, may_be_linked=method == "GET" and path == PAGE_PATH)
         if "transfer-encoding" in headers and "content-length" in headers:
             raise RequestRefused("malformed", "send either Content-Length or Transfer-Encoding, not both")
         if method != "GET" and path not in (UPLOAD_PATH, IMPORT_PATH) and _has_body(headers):
@@ -330,10 +352,6 @@ class GuardPolicy:
     def _is_ours(self, origin: str) -> bool:
         scheme, _, host = origin.partition("://")
         return host in {"http": self.hosts, "https": self.proxied_hosts}.get(scheme, ())
-
-
-class ClientLeft(Exception):
-    """The error for a client that has left: there is no connection to answer on."""
 
 
 class UnfinishedRequests:
@@ -379,14 +397,15 @@ class UnfinishedRequests:
 class GuardMiddleware:
     """ASGI middleware: passes to `app` the requests that `policy` permits of callers whom `principals` know, with their
     bodies read, and lets no exception out. The caller is `principal` in the scope: None, unknown, where
-    `is_open(path)`. HEAD is answered as GET, without the body.
+    `is_open(path)`. HEAD is answered as GET, without the body. Requests of users of other `cells` go there.
     """
 
     def __init__(
-        self, app: ASGIApp, policy: GuardPolicy, principals: Principals, is_open: Callable[[str], bool]
-    ) -> None:
+        self, app: ASGIApp, policy: GuardPolicy, principals: Principals, is_open: Callable[[str], bool],
+        cells: Cells | None = None,
+    ) -> None:  # fmt: skip
         self._app, self._policy, self._principals, self._is_open = app, policy, principals, is_open
-        self._unfinished = UnfinishedRequests()
+        self._unfinished, self._cells = UnfinishedRequests(), cells
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -403,22 +422,27 @@ class GuardMiddleware:
         # Of a repeated header the first one counts, so that a second one cannot override it.
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
         try:
-            self._policy.check(scope["method"], scope["path"], headers)
-            principal = scope["principal"] = await self._who_asks(scope, headers)
+            is_passed_on = self._cells is not None and self._cells.has_passed_on(headers)
+            self._policy.check(scope["method"], scope["path"], headers, is_passed_on=is_passed_on)
+            principal, home = await self._who_asks(scope, headers, is_passed_on=is_passed_on)
+            scope["principal"] = principal
             if principal is not None and principal.sign_in and scope["method"] not in SAFE_METHODS:
                 check_own_page(headers)
             most = self._policy.max_body(scope["path"]) if principal else UNKNOWN_BODY
             require_size(headers, most)
             is_streamed = scope["method"] == "POST" and scope["path"] == IMPORT_PATH
             body = b"" if is_streamed else await self._body(principal, scope, receive, headers, most)
+            if self._cells is not None and scope["path"] == SIGN_IN_PATH and not is_passed_on:
+                home = self._cells.home_of(self._principals.addressee({}, _secret_in(body)))
         except RequestRefused as refusal:
             # The body of an unknown caller, and one that did not arrive in time, is not waited for.
             if "expect" not in headers and refusal.kind not in ("unauthorized", "too_slow"):
                 await _discard(receive)
             await error_response(scope["path"], refusal, _headers_of(refusal))(scope, receive, send)
             return
+        app = self._app if home is None else home.answer
         if is_streamed:
-            await self._app(scope, at_most(most, receive), send)
+            await app(scope, at_most(most, receive), send)
             return
         given = False
 
@@ -430,9 +454,9 @@ class GuardMiddleware:
             return {"type": "http.request", "body": body, "more_body": False}
 
         if scope["method"] == "HEAD":
-            await self._app({**scope, "method": "GET"}, replay, _head_only(send))
+            await app({**scope, "method": "GET"}, replay, _head_only(send))
         else:
-            await self._app(scope, replay, send)
+            await app(scope, replay, send)
 
     async def _body(
         self, principal: Principal | None, scope: Scope, receive: Receive, headers: Mapping[str, str], most: int
@@ -449,13 +473,46 @@ class GuardMiddleware:
         except TimeoutError:
             raise RequestRefused("too_slow", f"the body did not arrive within {seconds:g} s") from None
 
-    async def _who_asks(self, scope: Scope, headers: Mapping[str, str]) -> Principal | None:
+    async def _who_asks(
+        self, scope: Scope, headers: Mapping[str, str], *, is_passed_on: bool
+    ) -> tuple[Principal | None, Cell | None]:
+        """Return the caller, and the cell to which the request is passed on, if it is another one."""
+        cells, home, peer = self._cells, None, scope.get("state", {}).get("peer")
         try:
-            return await self._principals.of(headers, scope.get("state", {}).get("peer"))
-        except RequestRefused:
-            if not self._is_open(scope["path"]):
+            if cells is not None and not is_passed_on and scope["path"] != SIGN_IN_PATH:
+                name = self._principals.addressee(headers)
+                home = cells.home_of(name)
+                if home is not None:
+                    await home.require_known(scope)
+                    return Principal(name, by_token=True), home
+            principal = await self._principals.of(headers, None if is_passed_on else peer)
+        except RequestRefused as refusal:
+            if not self._is_open(scope["path"]) or (home is not None and refusal.kind != "unauthorized"):
                 raise
-            return None
+            return None, None
+        if cells is None:
+            return principal, None
+        if is_passed_on:
+            _require_guest_here(principal, cells)
+        for name in parse_qs(scope["query_string"].decode("latin-1")).get("user_id", ()) if principal.is_owner else ():
+            cells.require_here(name)
+        return principal, cells.home_of(principal.user_id)
+
+
+def _require_guest_here(principal: Principal, cells: Cells) -> None:
+    """Raise `RequestRefused` unless a request that another cell has passed on is of a user of this cell."""
+    if principal.is_owner:
+        raise RequestRefused("forbidden", f"the owner uses cell {cells.this} directly: other cells pass on users only")
+    cells.require_here(principal.user_id)
+
+
+def _secret_in(body: bytes) -> str:
+    """Return the secret of a sign-in; empty if there is none, which its route refuses."""
+    try:
+        secret = parse_object(body, "body").get("secret")
+    except LocalError:
+        return ""
+    return secret.strip() if isinstance(secret, str) else ""
 
 
 def _head_only(send: Send) -> Send:

@@ -180,7 +180,8 @@ class SignIns:
         token = self._token_of(user)
         if token is None:
             raise RequestRefused("unauthorized", "there is no token for this sign-in")
-        halves, now = Halves(secrets.token_urlsafe(32), secrets.token_urlsafe(32)), self._clock()
+        key = secrets.token_urlsafe(32) + (f"@{user}" if user else "")  # the name tells other cells whose it is
+        halves, now = Halves(secrets.token_urlsafe(32), key), self._clock()
         found = SignIn(_id(halves), user, _seal(halves, token), now, now, browser)
         self._known[found.id] = found
         own = sorted((each for each in self._all() if each.user == user), key=lambda each: each.used_at)

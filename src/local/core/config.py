@@ -25,7 +25,7 @@ from local.core.shipped import shipped_dir
 
 # The files in a settings folder: a file that no participant reads is a mistake.
 
-OF_NO_MODULE = ("api", "journal", "models", "otel", "system")  # besides those of the possible `participants`
+OF_NO_MODULE = ("api", "cells", "journal", "models", "otel", "system")  # besides those of the possible `participants`
 OF_ANOTHER = ("generator_b",)  # has the settings of the generator
 READ, SIMILAR = ".yaml", (".yaml", ".yml")
 _OURS = ("name", "settings")

@@ -87,7 +87,7 @@ class Users:
         """
         if fault := fault_of_name(name):
             raise UserRefused("invalid", fault)
-        token = new_token()
+        token = f"{new_token()}@{name}"  # the name tells other cells whose it is
         with self._changed() as (users, removed):
             if name in users:
                 raise UserRefused("conflict", f"{name} has a token already: remove the user first to give a new one")
@@ -105,7 +105,7 @@ class Users:
     def invite(self, name: str) -> str:
         """Return a code that signs one browser of a user in, once, within a week; the one before it ends. Raises as
         `add`."""
-        code = secrets.token_urlsafe(32)
+        code = f"{secrets.token_urlsafe(32)}@{name}"
         with self._changed() as (users, _):
             if name not in users:
                 raise UserRefused("not_found", f"there is no user {name}")

@@ -15,6 +15,7 @@ import yaml
 from pydantic import SecretStr
 from pydantic_core import to_jsonable_python
 
+from local.api.cells import CellsConfig
 from local.bus.messages import AnswerOptions
 from local.core.config import MOVED_KEYS, RENAMED_KEYS, SHARED_KEYS, Settings, SystemConfig, load, load_system
 from local.core.config_file import MARK, NAME, change, name_in, read
@@ -31,6 +32,7 @@ OF_ALL: Mapping[str, type[Settings]] = {
     "system": SystemConfig,
     "models": ModelsConfig,
     "otel": OtelConfig,
+    "cells": CellsConfig,
 }  # which no participant has for itself
 HIDDEN = "***"
 VARIABLES = {  # which override a setting, or hold where it is null

@@ -81,6 +81,6 @@ function kept() {
 globalThis.addEventListener?.("storage", ({ key }) => key === KEPT_AS && location.reload());
 
 // Neither stays in the address. A token is not taken from it: a link would sign somebody in as whoever has sent it.
-const [, kind, secret] = /^#(code|token)=([\w-]+)$/.exec(location.hash) ?? [];
+const [, kind, secret] = /^#(code|token)=([\w.:~@-]+)$/.exec(location.hash) ?? [];
 if (kind) history.replaceState(null, "", location.pathname + location.search);
 if (kind === "code") await enter(secret);

@@ -32,6 +32,7 @@ from local.queries.record import (
     activity_of,
     agents_in,
     subjects_of,
+    with_plausible_times,
 )
 from local.reflection.messages import GoalChanged
 from local.swarm.messages import AgentChanged
@@ -175,3 +176,19 @@ def test_each_task_is_there_once_as_it_was_last_told() -> None:
         recorded(changed("d", "WORKING", "d-1"), redacted=True),
     ]
     assert {query_id: each.state for query_id, each in agents_in(told).items()} == {"a-1": "ENDED", "b-1": "WORKING"}
+
+
+def test_what_a_machine_with_another_clock_has_sent_was_sent_when_it_was_received() -> None:
+    def sent(seconds: float, received: float, envelope_id: str, answers: str | None = None) -> RecordedMessage:
+        said = Envelope("tool.result.x", envelope_id, "s", "i", 1, "q", b"{}", in_reply_to=answers, sent_at=seconds)
+        entry = JournalEntry(number=1, committed_at=received, redacted=False, frame="")
+        return RecordedMessage(entry, said)
+
+    recorded = [
+        sent(100.0, 101.0, "asked"),
+        sent(103.0, 104.0, "on time", "asked"),
+        sent(99.9, 105.0, "its clock is behind", "asked"),
+        sent(3_700.0, 106.0, "its clock is ahead", "asked"),
+        sent(104.0, 170.0, "the cable was pulled", "asked"),
+    ]
+    assert [each.envelope.sent_at for each in with_plausible_times(recorded)] == [100.0, 103.0, 105.0, 106.0, 104.0]

@@ -155,14 +155,29 @@ class RecordedMessage(NamedTuple):
 
 
 async def read_recorded(bus: Bus, query_id: str, seconds: float) -> list[RecordedMessage]:
-    """Return every recorded message of a query, oldest first. Raises `RequestTimeout` while there is no journal, and
-    `RecordUnreadable`.
+    """Return every recorded message of a query, oldest first, with plausible times. Raises `RequestTimeout` while there
+    is no journal, and `RecordUnreadable`.
     """
     found: list[RecordedMessage] = []
     async for entry in entries_on_record(bus, JournalRead(correlation_id=query_id, limit=PAGE), seconds):
         found.append(RecordedMessage.of(entry))
         if len(found) >= MOST:
             break
+    return with_plausible_times(found)
+
+
+def with_plausible_times(recorded: Iterable[RecordedMessage]) -> list[RecordedMessage]:
+    """Correct the times of senders on machines with another clock: a message that would have been sent before the one
+    that caused it, or after the journal received it, was sent when the journal received it.
+    """
+    sent: dict[str | None, float] = {}
+    found = []
+    for entry, envelope in recorded:
+        earliest = max(sent.get(envelope.in_reply_to, 0.0), sent.get(envelope.cause_id, 0.0))
+        if not earliest <= envelope.sent_at <= entry.committed_at:
+            envelope = envelope._replace(sent_at=max(earliest, entry.committed_at))
+        sent[envelope.id] = envelope.sent_at
+        found.append(RecordedMessage(entry, envelope))
     return found
 
 

@@ -92,6 +92,7 @@ def test_without_a_system_there_is_nothing_to_join(capsys, tmp_path) -> None:
         (["web_serch"], "unknown participant 'web_serch'; did you mean web_search?"),
         (["web_search", "--bus", "tcp://127.0.0.1:5555"], "--bus: expected two addresses as PUB,SUB"),
         (["web_search", "--bogus"], "No such option: --bogus"),
+        (["web_search", "--bus", "tcp://127.0.0.1:1,tcp://127.0.0.1:2"], "keys/web_search.keys is missing; copy"),
     ],
 )
 def test_a_bad_argument_is_one_line(live, capsys, words, complaint) -> None:

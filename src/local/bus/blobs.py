@@ -12,7 +12,7 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,15 @@ class BlobStore:
         if hashlib.sha256(data).hexdigest() != name:
             raise MalformedFrame(f"blob {name} is damaged")
         return data
+
+    def part(self, name: str, start: int, length: int) -> bytes:
+        """Read that many bytes from `start` on, unchecked. Raises `MalformedFrame` if there is no such blob."""
+        try:
+            with self._path(name).open("rb") as file:
+                file.seek(start)
+                return file.read(length)
+        except (OSError, ValueError):
+            raise MalformedFrame(f"blob {name[:80]} is not in the store") from None
 
     def text(self, name: str, start: int, length: int) -> str:
         """Read that many characters of a text from the character `start` on; memory use does not grow with the text.
@@ -103,7 +112,7 @@ class BlobStore:
         packed = {}
         for key, value in fields.items():
             data = to_json(value)
-            must_move = len(data) > FIELD_LIMIT or _is_reference(value)
+            must_move = len(data) > FIELD_LIMIT or is_reference(value)
             packed[key] = {MARK: self.put(data), "size": len(data)} if must_move else value
         return to_json(packed)
 
@@ -117,17 +126,7 @@ class BlobStore:
 
     def unpack(self, payload: bytes) -> bytes:
         """Undo `pack`. Raises `MalformedFrame` for a reference that leads nowhere."""
-        fields = parse_object(payload, "payload")
-        for key, value in fields.items():
-            if _is_reference(value):
-                fields[key] = self._field(str(value[MARK]))
-        return to_json(fields)
-
-    def _field(self, name: str) -> Any:
-        try:
-            return from_json(self.get(name), allow_inf_nan=False)
-        except ValueError as error:
-            raise MalformedFrame(f"blob {name} is not a field's JSON: {error}") from None
+        return unpack(payload, self.get)
 
     def _write(self, path: Path, data: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -161,6 +160,20 @@ def read_payload(payload: bytes, blobs: BlobStore | None = None) -> dict[str, An
         return value
 
 
+def unpack(payload: bytes, get: Callable[[str], bytes]) -> bytes:
+    """Put the fields that references stand for, which `get` returns by name, back into a payload. Raises
+    `MalformedFrame`.
+    """
+    fields = parse_object(payload, "payload")
+    for key, value in fields.items():
+        if is_reference(value):
+            try:
+                fields[key] = from_json(get(name := str(value[MARK])), allow_inf_nan=False)
+            except ValueError as error:
+                raise MalformedFrame(f"blob {name} is not a field's JSON: {error}") from None
+    return to_json(fields)
+
+
 def references(payload: bytes) -> dict[str, int]:
     """The names of the blobs that a payload refers to, with the bytes of each. Raises `MalformedFrame`."""
     values = parse_object(payload, "payload").values() if is_packed(payload) else ()
@@ -172,5 +185,6 @@ def _bytes(size: object) -> int:
     return size if isinstance(size, int) else 0
 
 
-def _is_reference(value: Any) -> bool:
+def is_reference(value: Any) -> bool:
+    """Whether a field of a packed payload stands for a blob."""
     return isinstance(value, dict) and value.keys() == {MARK, "size"}

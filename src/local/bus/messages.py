@@ -200,6 +200,84 @@ class BusProbe(Message):
     attempt: int
 
 
+class BusDeclare(Message):
+    """The declaration of a participant on another machine, before its first message: the subjects that it wants to
+    publish, and the durable consumers that it serves. The proxy's process answers.
+    """
+
+    subject = "bus.declare."
+    delivery = Delivery.EPHEMERAL
+    family_key = "client"
+    answered_by = "proxy"
+    client: str
+    says: tuple[str, ...]
+    serves: tuple[str, ...] = ()
+
+
+class BusDeclared(Message):
+    """The answer to a `bus.declare`: why it was refused, or what the participant needs to know of this machine: the
+    public key of the gatekeeper in hexadecimal digits, and the time in seconds since 1970.
+    """
+
+    subject = "bus.declared."
+    delivery = Delivery.EPHEMERAL
+    family_key = "client"
+    client: str
+    grants_key: str = ""
+    time: float = 0.0
+    error: ErrorInfo | None = None
+
+
+class BlobRequest(Message):
+    """A request of a participant on another machine for a range of a blob."""
+
+    subject = "blob.request."
+    delivery = Delivery.EPHEMERAL
+    family_key = "client"
+    answered_by = "proxy"
+    client: str
+    blob: str
+    start: int = Field(ge=0, lt=2**63)
+
+
+class BlobPart(Message):
+    """A range of a blob, in base64, encrypted for the participant that requested it."""
+
+    subject = "blob.part."
+    delivery = Delivery.EPHEMERAL
+    family_key = "client"
+    client: str
+    sealed: str = ""
+    error: ErrorInfo | None = None
+
+
+class BlobPut(Message):
+    """A range of a blob of `size` bytes that a participant on another machine stores, in base64, encrypted for the
+    proxy's process.
+    """
+
+    subject = "blob.put."
+    delivery = Delivery.EPHEMERAL
+    family_key = "client"
+    answered_by = "proxy"
+    client: str
+    blob: str
+    size: int = Field(ge=0)
+    start: int = Field(ge=0)
+    sealed: str
+
+
+class BlobKept(Message):
+    """The answer to a `blob.put`: `is_whole` once the whole blob is on the disk."""
+
+    subject = "blob.kept."
+    delivery = Delivery.EPHEMERAL
+    family_key = "client"
+    client: str
+    is_whole: bool = False
+    error: ErrorInfo | None = None
+
+
 class BusGap(Message):
     """The report of a receiver that messages did not arrive: from which sender, on which subject, and how many."""
 

@@ -14,6 +14,7 @@ import zmq.auth
 from zmq.auth.thread import ThreadAuthenticator
 from zmq.utils import z85
 
+from local.bus.elsewhere import BlobRights
 from local.bus.envelope import MAX_FRAME, decode
 from local.bus.receiving import FILE_NAME as REJECTED
 from local.bus.receiving import RejectLog
@@ -36,11 +37,12 @@ class CheckingForwarder:
     """A forwarder in Python that checks senders; it answers on its control socket as `zmq_proxy_steerable` does.
 
     The authenticator puts the name that belongs to a connection's key on each of its frames. The sender in the
-    envelope must have this name and must have declared the subject.
+    envelope must have this name and must have declared the subject. With `rights`, clients on other machines refer to
+    no blobs of others.
     """
 
-    def __init__(self, guard: SenderGuard, rejects: RejectLog | None) -> None:
-        self._guard, self._rejects = guard, rejects
+    def __init__(self, guard: SenderGuard, rejects: RejectLog | None, rights: BlobRights | None = None) -> None:
+        self._guard, self._rejects, self._rights = guard, rejects, rights
         self._figures: Counter[str] = Counter()
         self._faults: set[str] = set()
 
@@ -92,7 +94,13 @@ class CheckingForwarder:
             return f"{name}: {error}"
         if envelope.sender != name:
             return f"{name} has sent a message in the name of {envelope.sender[:80]}"
-        return self._guard.fault(envelope)
+        fault = self._guard.fault(envelope)
+        if fault is None and self._rights is not None:
+            try:
+                return self._rights.fault(envelope)
+            except MalformedFrame as error:
+                return f"{name}: {error}"
+        return fault
 
     def _refuse(self, fault: str, data: bytes) -> None:
         self._figures["refused"] += 1
@@ -124,8 +132,9 @@ class Proxy:
     forwarding loop itself, so an answer proves that the loop runs.
     """
 
-    def __init__(self, address: BusAddress) -> None:
+    def __init__(self, address: BusAddress, rights: BlobRights | None = None) -> None:
         self._context = zmq.Context()
+        self._rights = rights
         self._authenticator: ThreadAuthenticator | None = None
         self._checking: CheckingForwarder | None = None
         try:
@@ -164,7 +173,7 @@ class Proxy:
         keys = None if address.keyring is None else self._require_keys(address.keyring)
         if keys is not None and address.senders is not None:
             rejects = RejectLog(address.senders.parent / REJECTED)
-            self._checking = CheckingForwarder(SenderGuard(Declarations(address.senders).read), rejects)
+            self._checking = CheckingForwarder(SenderGuard(Declarations(address.senders).read), rejects, self._rights)
         self._control = self._context.socket(zmq.PAIR)
         self._control.bind("inproc://proxy-control")
         xsub = self._socket(zmq.XSUB, keys)

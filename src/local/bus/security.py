@@ -9,6 +9,7 @@ import os
 import re
 import threading
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,12 +20,13 @@ from urllib.parse import quote, unquote
 
 import zmq
 from pydantic_core import from_json
+from zmq.utils import z85
 
 from local.bus.envelope import Envelope
 from local.bus.message import MAIN_RESPONDENT, covers, message_classes
 from local.bus.messages import BusProbe, ParticipantStatus
 from local.core.bus_address import BusAddress, CurveKeys
-from local.core.errors import DeclarationNotWritten, LocalError
+from local.core.errors import DeclarationNotWritten, LocalError, MalformedFrame
 
 # The keys of a tcp bus: a pair for the proxy and one for each name that takes part.
 
@@ -77,6 +79,11 @@ class Keyring:
         public, secret, server_public, *_ = _read(path, 3)
         return CurveKeys(public, secret, server_public)
 
+    def public_key(self, name: str) -> str | None:
+        """The public key of a name; None if the keyring has no keys of it."""
+        path = self._folder / f"{quote(name, safe='')}{SUFFIX}"
+        return _read(path, 3)[0] if path.exists() else None
+
     def name_of(self, public_key: str) -> str | None:
         """Return the name that a public key belongs to; None if it is not in the keyring."""
         changed_at = self._folder.stat().st_mtime_ns
@@ -114,6 +121,24 @@ def with_keys(address: BusAddress, name: str) -> BusAddress:
     return address if address.keyring is None else replace(address, keys=Keyring(address.keyring).of(name))
 
 
+def seal(data: bytes, public_key: str) -> str:
+    """Encrypt for the holder of a key of the keyring; returns base64."""
+    from nacl.public import PublicKey, SealedBox
+
+    return b64encode(SealedBox(PublicKey(z85.decode(public_key))).encrypt(data)).decode()
+
+
+def unseal(sealed: str, secret_key: str) -> bytes:
+    """Undo `seal`. Raises `MalformedFrame`."""
+    from nacl.exceptions import CryptoError
+    from nacl.public import PrivateKey, SealedBox
+
+    try:
+        return SealedBox(PrivateKey(z85.decode(secret_key))).decrypt(b64decode(sealed, validate=True))
+    except (ValueError, CryptoError):
+        raise MalformedFrame("it is not encrypted for this participant") from None
+
+
 def _pair() -> list[str]:
     return [key.decode() for key in zmq.curve_keypair()]
 
@@ -147,6 +172,10 @@ class Declaration:
     def allows(self, subject: str) -> bool:
         """Whether the declaration allows publishing on a subject, or on a whole family."""
         return any(covers(known, subject) for known in self.says)
+
+    def covers(self, other: Declaration) -> bool:
+        """Whether it allows everything that another declaration does."""
+        return all(map(self.allows, other.says)) and other.serves <= self.serves and other.speaks_as == self.speaks_as
 
     def encode(self, name: str) -> str:
         """The declaration as JSON, the same for equal ones."""
@@ -192,6 +221,10 @@ class Declarations:
             return Declaration.decode(self._path(name).read_text(), name)
         except (OSError, ValueError, KeyError, TypeError):
             return None
+
+    def names(self) -> list[str]:
+        """Return who has declared something."""
+        return [unquote(path.stem) for path in self.folder.glob("*.json")]
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{quote(name, safe='')}.json"

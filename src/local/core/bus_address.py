@@ -30,3 +30,8 @@ class BusAddress:
     keys: CurveKeys | None = None
     keyring: Path | None = None
     senders: Path | None = None
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the bus is encrypted and belongs to the system of another data directory, as on another machine."""
+        return self.keyring is not None and self.senders is None

@@ -105,6 +105,9 @@ M = TypeVar("M", bound=Settings)
 OWN_NAMES = ("supervisor", "proxy", "journal", "api", "bus")  # of those that need no line in the settings
 
 
+TOOL_ELSEWHERE = "tool"  # among the subjects of a bus client: it is a tool on another machine
+
+
 class ParticipantEntry(Settings):
     """One line of `participants`: the class to run, and settings that override its own file.
 
@@ -224,6 +227,10 @@ class SystemConfig(Settings):
         loopback = r"ipc://.*|tcp://(127\.[\d.]+|localhost|\[::1\]):\d+"
         if self.bus_security == "none" and not all(re.fullmatch(loopback, address) for address in addresses):
             raise ValueError("bus_security: none is only for loopback addresses; write curve")
+        has_keys = self.bus_security == "curve" and (self.bus_pub_address or "").startswith("tcp://")
+        for name, subjects in self.bus_clients.items():
+            if TOOL_ELSEWHERE in subjects and not has_keys:
+                raise ValueError(f"bus_clients: the tool {name} on another machine needs tcp:// addresses and curve")
         return self
 
 

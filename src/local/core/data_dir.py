@@ -192,7 +192,7 @@ def _has_its_name(handle: int, path: Path) -> bool:
 FACTS = "facts.json"
 FILES = ("pub", "sub", FACTS, "facts.part")
 YOUNG_SECONDS = 60.0
-KEYS, SENDERS = "keys", "senders"  # folders of the data directory
+KEYS, SENDERS, ELSEWHERE = "keys", "senders", "elsewhere"  # folders of the data directory
 
 log = logging.getLogger(__name__)
 

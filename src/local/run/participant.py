@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ from setproctitle import setproctitle
 
 from local.bus.blobs import BlobStore
 from local.bus.bus import Bus
+from local.bus.elsewhere import RemoteBlobs, declare
 from local.bus.envelope import Envelope
 from local.bus.messages import ParticipantStatus
 from local.bus.receiving import FILE_NAME as REJECTED
@@ -33,7 +35,7 @@ from local.core.bus_address import BusAddress
 from local.core.capability import participants
 from local.core.config import SystemConfig, layers_for, load, load_system
 from local.core.config_file import suggestion
-from local.core.data_dir import NotRunning, RunDirectory, is_encrypted
+from local.core.data_dir import KEYS, NotRunning, RunDirectory, is_encrypted
 from local.core.database import OpeningLog
 from local.core.environment import data_dir as find_data_dir
 from local.core.environment import environment
@@ -47,6 +49,7 @@ from local.runtime.child import Lifeline
 from local.runtime.logs import configure_logging
 from local.runtime.participant import Kind, Participant, Resources, declaration_of, what_everybody_says
 from local.runtime.runner import LOOK_SECONDS, ParticipantRunner, explained
+from local.tools.grants import FOLDER, keep_public
 
 log = logging.getLogger(__name__)
 
@@ -120,14 +123,19 @@ def open_bus(
 
 def bus_of(sender: str, address: BusAddress, data_dir: Path, *, journaled: bool = False) -> Bus:
     """Return the bus of a client that declares its subjects before its first message. Raises `BadKeys`."""
-    return Bus(
+    own = with_keys(address, sender)
+    remote = RemoteBlobs(own.keys) if address.is_elsewhere and own.keys is not None else None
+    bus = Bus(
         sender,
-        open_transport(with_keys(address, sender)),
+        open_transport(own),
         rejects=RejectLog(data_dir / REJECTED),
-        blobs=BlobStore(data_dir / "blobs"),
+        blobs=remote or BlobStore(data_dir / "blobs"),
         durability=JournalClient() if journaled else None,
         guard=None if address.senders is None else SenderGuard(Declarations(address.senders).read),
     )
+    if remote is not None:
+        remote.bus = bus
+    return bus
 
 
 def find_class(target: str, python_path: tuple[Path, ...] = ()) -> type[Participant]:
@@ -169,6 +177,7 @@ def make(part: ParticipantSpec) -> Participant:
 app = new_app()
 
 EXIT_INTERRUPTED = 130
+DECLARE_SECONDS = 10.0
 LISTEN_SECONDS = 1.5 * LOOK_SECONDS  # a new participant receives a status of every living one within one look
 
 
@@ -200,7 +209,10 @@ def participant(
     part = _part(target, bus, directory, layers, system)
     name = find_class(part.target, part.python_path).name
     setproctitle(f"local2 {name}")
-    configure_logging(name, log_level, system.log_path(directory.data_dir))
+    log_file = system.log_path(directory.data_dir)
+    if log_file is not None and part.bus.is_elsewhere:  # no system has made the folder here
+        log_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    configure_logging(name, log_level, log_file)
     try:
         asyncio.run(_run(part, name))
     except KeyboardInterrupt:
@@ -261,12 +273,13 @@ async def _run(part: ParticipantSpec, name: str) -> None:
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         log.info("%s serves (Ctrl-C stops it)", name)
 
-    await _refuse_second(part, name)
-    await serve(part, stop, begin)
+    await serve(await _joined(part, name), stop, begin)
 
 
-async def _refuse_second(part: ParticipantSpec, name: str) -> None:
-    """Listen long enough to receive a status of every living participant. Raises `NameTaken`."""
+async def _joined(part: ParticipantSpec, name: str) -> ParticipantSpec:
+    """Listen long enough to receive a status of every living participant. On another machine than the bus's, declare
+    the participant and keep the gatekeeper's public key. Raises `NameTaken`, `NotPermitted`.
+    """
     taken: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def receive(envelope: Envelope) -> None:
@@ -282,7 +295,12 @@ async def _refuse_second(part: ParticipantSpec, name: str) -> None:
     def newcomer(state: Literal["starting", "stopping"]) -> ParticipantStatus:
         return ParticipantStatus(name=bus.sender, kind="frontend", pid=os.getpid(), instance=bus.instance, state=state)
 
-    async with open_bus(f"{name} by hand", part.bus, part.resources.data_dir) as bus:
+    folder = part.resources.data_dir
+    sender = name if part.bus.is_elsewhere else f"{name} by hand"
+    if part.bus.is_elsewhere and not (folder / KEYS / f"{name}.keys").exists():
+        file = f"{KEYS}/{name}.keys"
+        raise ConfigError(f"{folder / file} is missing; copy {file} from the data directory on the machine of the bus")
+    async with open_bus(sender, part.bus, folder) as bus:
         bus.subscribe(ParticipantStatus.subject, receive)
         await bus.ready()
         bus.post(newcomer("starting"))
@@ -290,6 +308,14 @@ async def _refuse_second(part: ParticipantSpec, name: str) -> None:
             pid = await asyncio.wait_for(taken, LISTEN_SECONDS)
             bus.post(newcomer("stopping"))
             raise NameTaken(f"{name} is already running (process {pid}); stop it first, or use another name")
+        if not part.bus.is_elsewhere:
+            return part
+        asked_at = time.time()
+        declared = await declare(bus, declaration_of(find_class(part.target, part.python_path)), DECLARE_SECONDS)
+    ahead = declared.time - (asked_at + time.time()) / 2
+    if declared.grants_key:
+        keep_public(folder / FOLDER, bytes.fromhex(declared.grants_key))
+    return replace(part, resources=replace(part.resources, clock_ahead=ahead))
 
 
 if __name__ == "__main__":

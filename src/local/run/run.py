@@ -17,17 +17,19 @@ from weakref import WeakValueDictionary
 
 from local.api.server import listen, require_free, require_token
 from local.bus.bus import Bus
+from local.bus.elsewhere import HOST_SAYS, RemoteClient, speaking_for
 from local.bus.envelope import Envelope
 from local.bus.message import ErrorInfo, Message
 from local.bus.messages import CONTROL_MESSAGES_GONE as GONE
 from local.bus.messages import PARTICIPANT, ChildStatus, ParticipantRequest, ParticipantResult, ParticipantStatus
+from local.bus.proxy import PROXY
 from local.bus.security import Declaration, Declarations, with_keys
 from local.cli.client import CONNECT_SECONDS, SystemClient
 from local.cli.main import Flags
 from local.core import failpoints
 from local.core.bus_address import BusAddress
 from local.core.capability import participants
-from local.core.config import OWN_NAMES, ParticipantEntry, SystemConfig, layers_for, load
+from local.core.config import OWN_NAMES, TOOL_ELSEWHERE, ParticipantEntry, SystemConfig, layers_for, load
 from local.core.data_dir import SENDERS, DataDirLock, RunDirectory, RunInfo, owner_token
 from local.core.environment import data_dir, environment
 from local.core.errors import BusNotReady, DeclarationNotWritten, LocalError, StartFailed, StartInterrupted
@@ -51,6 +53,7 @@ from local.runtime.runner import BEAT_SECONDS
 from local.runtime.supervisor import ChildPhase, ChildState, Supervisor
 from local.runtime.warm_up import PRELOAD
 from local.stand_in.server import StandInSettings
+from local.tools.tool import tool_elsewhere
 
 # Requests over the bus to start, stop and restart participants.
 
@@ -371,9 +374,20 @@ class SystemDeclarations:
     def write(self) -> None:
         """Write them, and make the keys of the clients, if they need any. Raises `DeclarationNotWritten`, `BadKeys`."""
         self._are_written = False
+        elsewhere = remote_clients(self._system)
+        for name in self._declarations.names():
+            known = self._declarations.read(name)
+            if known and speaking_for(name) <= known.says and name not in self._system.bus_clients:
+                self._declarations.write(name, Declaration(frozenset()))  # the owner has taken its line out
         for name, subjects in self._system.bus_clients.items():
-            self._declarations.write(name, Declaration(frozenset(subjects)))
+            known = self._declarations.read(name)
+            if name not in elsewhere:
+                self._declarations.write(name, Declaration(frozenset(subjects)))
+            elif known is None or not elsewhere[name].may.covers(known):  # it is to declare itself
+                self._declarations.write(name, Declaration(what_everybody_says().says | speaking_for(name)))
             with_keys(self._bus, name)
+        if elsewhere:
+            self._declarations.write(PROXY, Declaration(what_everybody_says().says | HOST_SAYS))
         self._declarations.write(SUPERVISOR, what_supervisor_says())
         self._are_written = True
 
@@ -392,6 +406,15 @@ class SystemDeclarations:
                 self.write()
             except LocalError as error:
                 log.debug("%s", error)
+
+
+def remote_clients(system: SystemConfig) -> dict[str, RemoteClient]:
+    """Return the tools on other machines that the settings permit, by name."""
+    return {
+        name: tool_elsewhere(name, [subject for subject in subjects if subject != TOOL_ELSEWHERE])
+        for name, subjects in system.bus_clients.items()
+        if TOOL_ELSEWHERE in subjects
+    }
 
 
 API_TARGET = "local.api.app:ApiParticipant"
@@ -566,7 +589,7 @@ def stages(plan: SystemPlan) -> list[ChildSpec | list[ChildSpec]]:
 
     Messages from before the journal listens are sent again until it does.
     """
-    proxy = ChildSpec("proxy", "proxy", "local.run.processes:run_proxy", (plan.bus,))
+    proxy = ChildSpec("proxy", "proxy", "local.run.processes:run_proxy", (plan.bus, remote_clients(plan.system)))
     servers = [_model_server(plan, spec) for spec in plan.backend.servers]
     beside: list[ChildSpec] = [_participant(plan, "journal", JOURNAL)]
     if plan.backend.listener is not None:

@@ -55,7 +55,8 @@ class Resources:
     `chat_model` is the model that answers the user, with a window of `chat_num_ctx` tokens. Participants without a
     model of their own use it with that window, because another window would make the model server load it again.
     `ollama_url` is the address of Ollama, whether it is used or not. `layers` are the settings folders, the user's
-    last. `workspace` is the folder that the user has chosen for the assistant to work in.
+    last. `workspace` is the folder that the user has chosen for the assistant to work in. `clock_ahead` is how many
+    seconds the clock of the bus's machine is ahead of this one's.
     """
 
     data_dir: Path
@@ -67,6 +68,7 @@ class Resources:
     ollama_url: str = ""
     layers: tuple[Path, ...] = ()
     workspace: Path | None = None
+    clock_ahead: float = 0.0
 
     @property
     def workspace_folder(self) -> Path:

@@ -72,6 +72,15 @@ def read_public(folder: Path) -> bytes | None:
         return None
 
 
+def keep_public(folder: Path, public: bytes) -> None:
+    """Write the gatekeeper's public key where a tool on another machine finds it. Raises `ConfigError`."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_private(folder / PUBLIC, f"{public.hex()}\n", READABLE)
+    except OSError as error:
+        raise ConfigError(f"{folder / PUBLIC} cannot be written: {error.strerror}") from None
+
+
 def is_signed(statement: bytes, signature: str, public: bytes) -> bool:
     """Whether the holder of the private half has signed that."""
     import nacl.exceptions

@@ -8,7 +8,7 @@ import threading
 import time
 import uuid
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, replace
@@ -20,6 +20,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args, g
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import PydanticSerializationError, to_json
 
+from local.bus.elsewhere import RemoteClient, speaking_for
 from local.bus.envelope import Envelope, Trace, session_of
 from local.bus.message import ErrorInfo, KeptText, Message
 from local.bus.messages import (
@@ -31,13 +32,14 @@ from local.bus.messages import (
     ToolSchema,
     ToolSchemaRequest,
 )
+from local.bus.security import Declaration
 from local.bus.vocabulary import UNDECLARED_CATEGORY, UNDECLARED_SAFETY, Category, Safety
 from local.core import failpoints
 from local.core.config import Settings
 from local.core.errors import BlobNotStored, ConfigError, ToolError
 from local.core.secrets import secret_mask
 from local.memory.messages import OWNER, MemoryDeleted
-from local.runtime.participant import Handles, Kind, Participant, Publications, Resources, on
+from local.runtime.participant import Handles, Kind, Participant, Publications, Resources, declaration_of, on
 from local.runtime.runner import explained
 from local.tools.effects import AtMostOnce, EffectStore, outcome_unknown
 from local.tools.grants import NOT_GRANTED, GrantGuard
@@ -335,8 +337,10 @@ class Tool(Participant):
         return self
 
     def lent(self, resources: Resources) -> None:
-        """Have calls that need approval checked with the gatekeeper's key, which is in the data directory."""
-        self.grants = GrantGuard(resources.data_dir)
+        """Have calls that need approval checked with the gatekeeper's key, which is in the data directory, and by the
+        gatekeeper's clock.
+        """
+        self.grants = GrantGuard(resources.data_dir, lambda: time.time() + resources.clock_ahead)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -537,3 +541,15 @@ class Tool(Participant):
             duration_ms=round((time.monotonic() - started) * 1000, 3),
             **outcome,
         )
+
+
+# A tool on another machine, as the settings permit it.
+
+
+def tool_elsewhere(name: str, more: Iterable[str] = ()) -> RemoteClient:
+    """Return what a tool of that name on another machine may publish and serve, with `more` subjects, and hears."""
+    declaration = declaration_of(type(name, (Tool,), {"name": name, "effect": "write", "publishes": ()}))
+    says = declaration.says | speaking_for(name) | frozenset(more)
+    results = {subject for subject in says if subject.startswith(ToolResult.subject)}
+    hears = frozenset(ToolRequest.subject + subject.removeprefix(ToolResult.subject) for subject in results)
+    return RemoteClient(Declaration(says, declaration.serves), hears)

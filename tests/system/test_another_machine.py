@@ -93,7 +93,7 @@ def _ip(*words: str, inside: list[str] | None = None) -> None:
 @pytest.mark.thorough
 def test_a_tool_on_another_machine_loses_nothing_when_the_cable_is_pulled(tmp_path: Path) -> None:
     if os.geteuid() != 0:
-        pytest.skip("network namespaces need root; run it by `unshare -Urnm`")
+        pytest.skip("network namespaces need root")
     here, there, settings = tmp_path / "here", tmp_path / "there", tmp_path / "settings"
     bus = {"bus_pub_address": f"tcp://{HERE}:47811", "bus_sub_address": f"tcp://{HERE}:47812", "bus_security": "curve"}
     write_settings(

@@ -27,7 +27,7 @@ from local.bus.envelope import Envelope
 from local.bus.message import PARTICIPANT_STATUS, covers, is_family, is_subject, message_classes
 from local.core.errors import LocalError
 
-UPKEEP = (PARTICIPANT_STATUS, "journal.", "model.lease.")
+UPKEEP = (PARTICIPANT_STATUS, "journal.", "model.lease.", "blob.")
 MAX_TEXT = 4_000  # characters of a filter
 MAX_DEPTH = 50
 MAX_COMPLETIONS = 30

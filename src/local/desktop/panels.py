@@ -39,7 +39,7 @@ DRAW_SECONDS = 0.25  # between two drawings of lines
 READ_AGAIN = 100  # messages on record, for a panel that is opened
 LATEST = 2**62
 SILENT_SECONDS = 15.0  # without a status
-UPKEEP = (PARTICIPANT_STATUS, "journal.", "model.lease.")  # most of the traffic, and tells nothing of the work
+UPKEEP = (PARTICIPANT_STATUS, "journal.", "model.lease.", "blob.")  # most of the traffic, and tells nothing of the work
 
 
 @dataclass(slots=True)

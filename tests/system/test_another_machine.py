@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 
 from local.bus.messages import Grant, ToolRequest, ToolResult, arguments_digest
@@ -147,6 +148,9 @@ def test_a_tool_on_another_machine_loses_nothing_when_the_cable_is_pulled(tmp_pa
         cable.plug()
         _wait_for(client, "bell")
         asked += [pool.submit(ask, times) for times in (21, 8)]
+        asked[-1].result()
+        psutil.Process(_pid(client, "proxy")).kill()
+        asked.append(pool.submit(ask, 8))
         assert large.result().result == f"it rang {LETTERS} times. "
         answers = [each.result() for each in asked]
         calls = [call for answer in answers for call in answer["tool_calls"]]
@@ -182,6 +186,11 @@ async def _call(
             bus.subscribe("blob.part.bell", lambda _: begun.set())
             await bus.ready()
         return await bus.request(request, ToolResult, SECONDS)
+
+
+def _pid(client: httpx.Client, name: str) -> int:
+    children = client.get("/health").json()["participants"]
+    return next(int(each["pid"]) for each in children if each["name"] == name)
 
 
 def _wait_for(client: httpx.Client, name: str) -> None:

@@ -182,7 +182,7 @@ async def test_an_unconfirmed_fact_about_health_is_told_with_its_source() -> Non
     lines = await ask_memory(cast(Any, Bus()), "ann")
     assert lines is not None
     (item,) = lines.as_items()
-    assert item.engram_ids == ("e1",) and "ask whether it is so: health: nuts make me sick" in item.text
+    assert item.engram_ids == ("e1",) and 'by their own words: "health: nuts make me sick"' in item.text
 
 
 @pytest.mark.parametrize(
@@ -199,8 +199,13 @@ async def test_an_unconfirmed_fact_about_health_is_told_with_its_source() -> Non
         ),
         (
             "allergies: nuts (not confirmed, said 2026-11-20)",
-            "Perhaps about the user's health; suggest nothing that goes against it, and ask whether it is so:"
-            " allergies: nuts (not confirmed, said 2026-11-20)",
+            "What the user's health forbids (or needs, if it is a medicine), by their own words:"
+            ' "allergies: nuts" Never suggest what it forbids. (not confirmed, said 2026-11-20)',
+        ),
+        (
+            "said about health: Nuts (all kinds) give me hives. (not confirmed, said 2026-11-20)",
+            "What the user's health forbids (or needs, if it is a medicine), by their own words:"
+            ' "Nuts (all kinds) give me hives." Never suggest what it forbids. (not confirmed, said 2026-11-20)',
         ),
     ],
 )

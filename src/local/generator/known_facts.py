@@ -19,7 +19,15 @@ from local.bus.messages import ContextItem, ParticipantStatus
 from local.core.errors import LocalError
 from local.core.prompt_lines import plain, presentable
 from local.core.text import harmless
-from local.memory.messages import OWNER, UNCONFIRMED, MemoryRecalled, MemoryRequest, MemoryResult, RecalledEngram
+from local.memory.messages import (
+    HEALTH_SLOT,
+    OWNER,
+    UNCONFIRMED,
+    MemoryRecalled,
+    MemoryRequest,
+    MemoryResult,
+    RecalledEngram,
+)
 from local.runtime.runner import KEPT, Presence
 
 log = logging.getLogger(__name__)
@@ -212,14 +220,16 @@ def as_order(line: str) -> str:
     """Return a line about the user's health as a sentence with what follows from it. Small models read "allergies:
     hazelnuts" as a liking: the 1.5B recommended a cake with hazelnuts [m].
     """
-    if f" ({UNCONFIRMED}" in line:
-        return (
-            f"Perhaps about the user's health; suggest nothing that goes against it, and ask whether it is so: {line}"
-        )
     slot, _, rest = line.partition(": ")
     slot = slot.removeprefix("my ")
-    value, bracket, notes = rest.partition(" (")
-    notes = f" ({notes}" if bracket else ""
+    value, bracket, notes = rest.rpartition(" (")
+    value, notes = (value, f" ({notes}") if bracket else (rest, "")
+    if f" ({UNCONFIRMED}" in line:
+        said = value if slot == HEALTH_SLOT else f"{slot}: {value}"
+        return (
+            "What the user's health forbids (or needs, if it is a medicine), by their own words: "
+            f'"{said}" Never suggest what it forbids.{notes}'
+        )
     if _HARMS.search(slot):
         kind = "intolerant of" if "intoleran" in slot.lower() else "allergic to"
         return f"The user is {kind} {value}. Never suggest anything with {value}.{notes}"

@@ -13,6 +13,7 @@ from typing import Final
 from local.core.errors import NotOnRecord, UntrustedFact
 from local.core.text import masked
 from local.core.words import content_words
+from local.memory.messages import HEALTH_SLOT
 from local.memory.store import Engram, Origin, StatedFact, Statement, slot_key, stored_engram
 
 
@@ -219,7 +220,6 @@ _KINDS: Final = {  # the beginnings of words; slots are English, but questions a
 _BEGINS: Final = r"(?:\b|(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]))"  # of a word, also where no spaces are
 _KIND_PATTERNS: Final = {kind: re.compile(rf"{_BEGINS}(?:{each})", re.IGNORECASE) for kind, each in _KINDS.items()}
 _HARMS_PATTERN: Final = re.compile(rf"{_BEGINS}(?:{HARMS})", re.IGNORECASE)
-HEALTH_SLOT: Final = "said about health"  # of the user's own sentences about it
 
 
 def kinds_of(text: str) -> frozenset[Kind]:

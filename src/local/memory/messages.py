@@ -43,6 +43,7 @@ def engram_id(query_id: str, respondent_id: str) -> str:
     return uuid.uuid5(_ENGRAMS, f"{respondent_id}/{query_id}").hex
 
 
+HEALTH_SLOT = "said about health"  # of the facts that are a user's own sentences about it
 UNCONFIRMED = "not confirmed"  # in brackets behind a fact about health in the prompt that nobody has confirmed
 
 

@@ -33,7 +33,6 @@ from local.core.model_reply import UnreadableReply, read_object
 from local.core.text import masked
 from local.core.words import all_words, content_words
 from local.memory.facts import (
-    HEALTH_SLOT,
     Classified,
     FactFinding,
     FactOperation,
@@ -41,6 +40,7 @@ from local.memory.facts import (
     is_of_health,
     kinds_of,
 )
+from local.memory.messages import HEALTH_SLOT
 from local.memory.store import StatedFact, slot_key
 
 # A model's prompt about a message, and the reading of its replies.

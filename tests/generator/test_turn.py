@@ -446,9 +446,11 @@ def hinted(hint: str) -> Turn:
         (ANSWER, "One can search for it.", False),
         ("(Call search_memory for this.)", "You drive a Toyota.", True),
         ("(Call web_search for this.)", "I would need the web search function.", True),
+        ("(Call write_file for this.)", "The line was written to shopping.txt.", True),
+        ("(Call write_file for this.)", "Which line do you mean?", False),
     ],
 )
-def test_a_guided_model_that_only_talks_about_the_call_or_invents_a_memory_is_told_once_to_make_it(
+def test_a_guided_model_that_only_talks_about_the_call_or_invents_its_result_is_told_once_to_make_it(
     hint: str, content: str, nudged: bool
 ) -> None:
     made = hinted(hint)

@@ -408,11 +408,12 @@ NOT_DONE = "That was not done. Say so in words: {query}"
 FAILED = "That did not work. Correct the call, or say in words what did not work: {query}"
 IN_WORDS = "Answer in words, with what you have: {query}"
 CALL_NOW = "Call {tool} now."
+_WRITTEN = re.compile(r"\b(?:written|saved|created|stored|added|updated|replaced|changed)\b", re.IGNORECASE)
 _TELLS = frozenset({"fact", "recalled", "earlier", "file"})  # kinds of content in the block with words of the user's
 _LET_CALL = tuple(
     text.partition("{")[0] for text in (FROM_RESULT, FROM_SEARCH, CALL_NOW, FAILED)
 )  # the others want words
-SEARCH, FETCH = "web_search", "web_fetch"
+SEARCH, FETCH, WRITE = "web_search", "web_fetch", "write_file"
 _WANTS_PAGE = re.compile(r"\b(?:pages?|web ?sites?|sites?|articles?|links?|top result|summari[sz]e|read)\b", re.I)
 _PLAIN_LINK = re.compile(r"https?://[\w.:/?=&%~+-]{1,200}", re.ASCII)
 LONGEST_REPEATED = 400  # characters of a question; a longer one is not repeated whole
@@ -818,9 +819,9 @@ class Turn:
         return NextStep.CALL_MODEL
 
     def _left_uncalled(self, step: ModelStep) -> str:
-        """The tool that the line behind the question says to call, and that the first message only talks about, or that
-        is the memory, where the prompt has nothing of the user's: what the message says then is invented. Empty if
-        there is none. Small models write "I would call web_search" [m].
+        """The tool that the line behind the question says to call, and that the first message only talks about. Or it
+        is the memory, where the prompt has nothing of the user's, or the message says that a file is written: that is
+        invented then. Empty if there is none. Small models write "I would call web_search" [m].
         """
         begun = self._beginning
         tool = tool_in(hint_in(begun.context.items))
@@ -828,7 +829,8 @@ class Turn:
             return ""
         is_told = bool(begun.exchanges or begun.summary or _TELLS.intersection(x.kind for x in begun.context.items))
         is_named = tool in step.content.replace(" ", "_")  # "the web search function"
-        return tool if is_named or (tool == RECALL and not is_told) else ""
+        is_claimed = tool == WRITE and _WRITTEN.search(step.content) is not None
+        return tool if is_named or (tool == RECALL and not is_told) or is_claimed else ""
 
     @property
     def last_calls(self) -> tuple[PlannedCall, ...]:

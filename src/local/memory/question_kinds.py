@@ -46,6 +46,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "What would have happened if the dinosaurs had not died out?", "Which instrument has six strings?",
         "Which city is known for the Colosseum?", "Which number comes after nine?", "Who invented the light bulb?",
         "Which vegetable is orange?", "What was the first name of Mozart?", "Which country borders Portugal?",
+        "Write it as a letter, please.", "Make it shorter and friendlier.", "Write it again in simple words.",
     ),
     "web_search": (
         "What is the weather in Paris today?", "What are the latest news about the election?",
@@ -91,7 +92,8 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "write_file": (
         "Create a file called test.txt with the text “abc”.", "Save this list to shopping.txt.",
         "Write the summary into a new file summary.md.", "Make a file with a poem in it.",
-        "Store the result in the file out.csv.", "Put these lines into todo.md.",
+        "Store the result in the file out.csv.", "Put these lines into todo.md.", "Yes, save it now.",
+        "I was wrong. Do write the file, please.",
     ),
 }  # fmt: skip
 RIDGE = 1.0

@@ -114,7 +114,10 @@ def test_tabs_share_one_stream_and_all_of_them_advance_also_when_the_one_that_re
     assert set(texts) == {as_text(tabs[1], paged, session)}
 
 
-@pytest.mark.parametrize("asking", ["the tab with the stream", "the other tab"])
+BOTH = ["the tab with the stream", pytest.param("the other tab", marks=pytest.mark.thorough)]
+
+
+@pytest.mark.parametrize("asking", BOTH)
 def test_a_tab_that_reads_the_record_while_another_one_s_answer_ends_shows_it(
     visit: Visit, paged: PagedSystem, asking: str
 ) -> None:

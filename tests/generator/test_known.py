@@ -199,13 +199,13 @@ async def test_an_unconfirmed_fact_about_health_is_told_with_its_source() -> Non
         ),
         (
             "allergies: nuts (not confirmed, said 2026-11-20)",
-            "What the user's health forbids (or needs, if it is a medicine), by their own words:"
-            ' "allergies: nuts" Never suggest what it forbids. (not confirmed, said 2026-11-20)',
+            "What the user must avoid (or take, if it is a medicine), by their own words:"
+            ' "allergies: nuts" Suggest something else. (not confirmed, said 2026-11-20)',
         ),
         (
             "said about health: Nuts (all kinds) give me hives. (not confirmed, said 2026-11-20)",
-            "What the user's health forbids (or needs, if it is a medicine), by their own words:"
-            ' "Nuts (all kinds) give me hives." Never suggest what it forbids. (not confirmed, said 2026-11-20)',
+            "What the user must avoid (or take, if it is a medicine), by their own words:"
+            ' "Nuts (all kinds) give me hives." Suggest something else. (not confirmed, said 2026-11-20)',
         ),
     ],
 )

@@ -227,8 +227,8 @@ def as_order(line: str) -> str:
     if f" ({UNCONFIRMED}" in line:
         said = value if slot == HEALTH_SLOT else f"{slot}: {value}"
         return (
-            "What the user's health forbids (or needs, if it is a medicine), by their own words: "
-            f'"{said}" Never suggest what it forbids.{notes}'
+            "What the user must avoid (or take, if it is a medicine), by their own words: "
+            f'"{said}" Suggest something else.{notes}'
         )
     if _HARMS.search(slot):
         kind = "intolerant of" if "intoleran" in slot.lower() else "allergic to"

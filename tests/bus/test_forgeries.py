@@ -265,6 +265,24 @@ async def test_nobody_says_how_another_one_is(scene: Scene, talk: Talk) -> None:
     assert "dice sends a status for memory" in scene.rejects.read_text()
 
 
+async def test_nobody_answers_a_request_to_another_one(talk: Talk) -> None:
+    generator, dice, memory = [await talk.bus(name, is_honest=True) for name in ("generator", "dice", "memory")]
+    generator.subscribe(ToolResult.subject, lambda _: None)
+    asked = asyncio.Queue[Envelope]()
+    dice.subscribe(MemoryRequest(verb="facts").routing_key, asked.put_nowait)
+    for bus in (generator, dice):
+        await bus.ready(20)
+    answering = asyncio.create_task(generator.request(MemoryRequest(verb="facts"), MemoryResult, 20))
+    request = await asyncio.wait_for(asked.get(), 20)
+    fields = json.loads(MemoryResult(verb="facts", lines=LINES).encode())
+    own = ToolResult(query_id="q", call_id="q:0:0", tool="dice", result="6")
+    payload = json.dumps({**fields, **json.loads(own.encode())}).encode()
+    await dice.send(dice.seal(own)._replace(payload=payload, in_reply_to=request.id))
+    await dice.ready(20)  # it has arrived before the answer of the memory
+    await memory.publish(MemoryResult(verb="facts", lines=("Ann lives in Oslo.",)), in_reply_to=request.id)
+    assert (await answering).lines == ("Ann lives in Oslo.",)
+
+
 async def test_an_honest_bus_does_not_even_send_what_it_has_not_declared(talk: Talk) -> None:
     for name, message in FORGERIES:
         bus = await talk.bus(name, is_honest=True)

@@ -243,9 +243,15 @@ class Requests:
         """`resend(frame)` sends a request once more, if that is possible now."""
         self._open: RetryTable[Envelope] = RetryTable(resend)
         self._given_up: deque[str] = deque(maxlen=MAX_LATE)
+        self._answered_on: dict[str, str] = {}  # by the ids of open ones
 
-    def begin(self, request_id: str, seconds: float, silence: Callable[[], RequestTimeout]) -> Retry[Envelope]:
-        """Open a request; its answer is an envelope, the result of `silence()` after `seconds`, or `BusClosed`."""
+    def begin(
+        self, request_id: str, answered_on: str, seconds: float, silence: Callable[[], RequestTimeout]
+    ) -> Retry[Envelope]:
+        """Open a request; its answer is an envelope on the subject `answered_on`, the result of `silence()` after
+        `seconds`, or `BusClosed`.
+        """
+        self._answered_on[request_id] = answered_on
         backoff = Backoff(FIRST_RESEND_SECONDS, LAST_RESEND_SECONDS)
         return self._open.open(request_id, backoff, seconds, silence)
 
@@ -256,15 +262,21 @@ class Requests:
     def end(self, request: Retry[Envelope]) -> None:
         """Forget the request: the caller has stopped waiting."""
         self._open.end(request)
+        if request.frame_id not in self._open:
+            self._answered_on.pop(request.frame_id, None)
         answer = request.answer
         if not answer.done() or answer.cancelled() or answer.exception() is not None:
             self._given_up.append(request.frame_id)
 
     def settle(self, request_id: str, reply: Envelope) -> bool:
-        """Pass a reply to its request, if that is open. False for a reply that comes too late for a request of ours."""
+        """Pass a reply to its request, if that is open. False for a reply that comes too late for a request of ours.
+
+        A message on another subject is no reply: its sender may not give this answer.
+        """
         if request_id not in self._open:
             return request_id not in self._given_up
-        self._open.answered(request_id, reply)
+        if reply.subject == self._answered_on.get(request_id):
+            self._open.answered(request_id, reply)
         return True
 
     def reconnected(self, send_first: Callable[[bytes], object]) -> None:
@@ -513,7 +525,7 @@ class Bus:
             if not self._hears_replies.get(reply_subject):
                 await self._receive_replies(reply_subject, timeout)
             envelope, frame = self._envelopes.seal(subject, payload, trace, envelope_id=envelope_id)
-            opened = self._requests.begin(envelope.id, timeout, silence)
+            opened = self._requests.begin(envelope.id, reply_subject, timeout, silence)
             try:
                 if not self._send_queue.try_send(frame):
                     await self._send_queue.send(frame, subject, timeout)

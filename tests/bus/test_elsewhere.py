@@ -26,7 +26,7 @@ from local.bus.elsewhere import (
     speaking_for,
 )
 from local.bus.envelope import Envelope, Trace
-from local.bus.messages import BlobPart, BusDeclare, BusDeclared, ToolRequest, ToolResult
+from local.bus.messages import BlobKept, BlobPart, BlobPut, BusDeclare, BusDeclared, ToolRequest, ToolResult
 from local.bus.proxy import PROXY, Proxy
 from local.bus.security import Declaration, Declarations, Keyring, SenderGuard, unseal, with_keys
 from local.bus.zeromq import open_transport
@@ -243,9 +243,25 @@ async def test_what_is_read_over_the_bus_can_be_read_by_its_receiver_alone(machi
     await generator.publish(call("for dice alone " * 10_000))
     await dice.decode(ToolRequest, await asyncio.wait_for(requests.get(), 20))
     part = BlobPart.decode((await asyncio.wait_for(parts.get(), 20)).payload)
+    keys = Keyring(machines.here / "keys")
     with pytest.raises(MalformedFrame):
-        unseal(part.sealed, Keyring(machines.here / "keys").of("generator").secret)
-    assert unseal(part.sealed, Keyring(machines.here / "keys").of("dice").secret)
+        unseal(part.sealed, keys.of("generator").secret, keys.server().public)
+    assert unseal(part.sealed, keys.of("dice").secret, keys.server().public)
+
+
+async def test_what_a_client_stores_gives_no_other_client_the_right_to_read_it(machines: Machines) -> None:
+    """Every holder of a key hears the encrypted ranges: one who sends them again in its own name gets nothing."""
+    machines.clients["toss"] = tool_elsewhere("toss")
+    machines.declare("toss", machines.clients["toss"].may.says)
+    dice, toss = await machines.declared(), await machines.remote("toss")
+    puts = await heard(toss, "blob.put.dice")
+    assert isinstance(dice.blobs, RemoteBlobs)
+    letter = b'"a letter that dice has read"'
+    name = dice.blobs.put(letter)
+    await dice.blobs._upload(name, letter)
+    stolen = BlobPut.decode((await asyncio.wait_for(puts.get(), 20)).payload).model_copy(update={"client": "toss"})
+    answer = await toss.request(stolen, BlobKept, 20)
+    assert answer.error is not None and not machines.rights.has("toss", name)
 
 
 async def test_a_blob_with_another_content_is_not_stored(machines: Machines) -> None:

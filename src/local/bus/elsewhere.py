@@ -6,7 +6,8 @@ get and say no more than the owner has permitted, and the bus may be cut at any 
 
 Idea: the settings say what each such client may publish (`bus_clients`). It declares itself by message; the proxy's
 process checks that against the settings and writes the file that all receivers read. Blobs travel in ranges, encrypted
-for the holder of one key, as answers on the bus reach all who subscribe. Every range can be requested again.
+between two keys, as messages reach all who subscribe: nobody else can read them, or send them again as his own. Every
+range can be requested again.
 
 Invariants: a declaration is never wider than the settings. A client reads only blobs that a message to it refers to,
 and refers only to these and to those that it has stored. These rights are files, so that messages that are sent again
@@ -206,10 +207,13 @@ class RemoteDesk:
         if public_key is None or not self._rights.has(request.client, request.blob):
             raise NotPermitted(f"{request.client} may not read the blob {request.blob[:80]}")
         data = await asyncio.to_thread(self._blobs.part, request.blob, request.start, RANGE_BYTES)
-        return BlobPart(client=request.client, sealed=seal(data, public_key))
+        return BlobPart(client=request.client, sealed=seal(data, self._keyring.server().secret, public_key))
 
     async def _keep(self, put: BlobPut) -> BlobKept:
-        data = unseal(put.sealed, self._keyring.server().secret)
+        public_key = self._keyring.public_key(put.client)
+        if put.client not in self._clients or public_key is None:
+            raise NotPermitted(f"{put.client} may not store blobs")
+        data = unseal(put.sealed, self._keyring.server().secret, public_key)
         return BlobKept(client=put.client, is_whole=await self._add(put, data))
 
     async def _add(self, put: BlobPut, data: bytes) -> bool:
@@ -311,7 +315,7 @@ class RemoteBlobs(BlobStore):
         part = await self.bus.request(request, BlobPart, RANGE_SECONDS)
         if part.error is not None:
             raise MalformedFrame(part.error.message)
-        return unseal(part.sealed, self._keys.secret)
+        return unseal(part.sealed, self._keys.secret, self._keys.server_public)
 
     async def _upload(self, name: str, data: bytes) -> None:
         for _ in range(UPLOADS_AT_MOST):  # a proxy that was started again has lost what was there of it
@@ -320,7 +324,7 @@ class RemoteBlobs(BlobStore):
         raise BlobNotStored(f"blob {name} could not be stored on the machine of the bus")
 
     async def _put(self, name: str, data: bytes, start: int) -> bool:
-        sealed = seal(data[start : start + RANGE_BYTES], self._keys.server_public)
+        sealed = seal(data[start : start + RANGE_BYTES], self._keys.secret, self._keys.server_public)
         put = BlobPut(client=self.bus.sender, blob=name, size=len(data), start=start, sealed=sealed)
         try:
             kept = await self.bus.request(put, BlobKept, RANGE_SECONDS)

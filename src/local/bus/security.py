@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import quote, unquote
 
 import zmq
@@ -27,6 +27,9 @@ from local.bus.message import MAIN_RESPONDENT, covers, message_classes
 from local.bus.messages import BusProbe, ParticipantStatus
 from local.core.bus_address import BusAddress, CurveKeys
 from local.core.errors import DeclarationNotWritten, LocalError, MalformedFrame
+
+if TYPE_CHECKING:
+    from nacl.public import Box
 
 # The keys of a tcp bus: a pair for the proxy and one for each name that takes part.
 
@@ -121,22 +124,25 @@ def with_keys(address: BusAddress, name: str) -> BusAddress:
     return address if address.keyring is None else replace(address, keys=Keyring(address.keyring).of(name))
 
 
-def seal(data: bytes, public_key: str) -> str:
-    """Encrypt for the holder of a key of the keyring; returns base64."""
-    from nacl.public import PublicKey, SealedBox
-
-    return b64encode(SealedBox(PublicKey(z85.decode(public_key))).encrypt(data)).decode()
+def seal(data: bytes, secret_key: str, public_key: str) -> str:
+    """Encrypt with one's own secret key for the holder of a key of the keyring; returns base64."""
+    return b64encode(_box(secret_key, public_key).encrypt(data)).decode()
 
 
-def unseal(sealed: str, secret_key: str) -> bytes:
-    """Undo `seal`. Raises `MalformedFrame`."""
+def unseal(sealed: str, secret_key: str, public_key: str) -> bytes:
+    """Undo `seal`, of the holder of a public key alone. Raises `MalformedFrame`."""
     from nacl.exceptions import CryptoError
-    from nacl.public import PrivateKey, SealedBox
 
     try:
-        return SealedBox(PrivateKey(z85.decode(secret_key))).decrypt(b64decode(sealed, validate=True))
+        return _box(secret_key, public_key).decrypt(b64decode(sealed, validate=True))
     except (ValueError, CryptoError):
-        raise MalformedFrame("it is not encrypted for this participant") from None
+        raise MalformedFrame("it is not encrypted for this participant by the one that sent it") from None
+
+
+def _box(secret_key: str, public_key: str) -> Box:
+    from nacl.public import Box, PrivateKey, PublicKey  # takes long, and is rarely needed
+
+    return Box(PrivateKey(z85.decode(secret_key)), PublicKey(z85.decode(public_key)))
 
 
 def _pair() -> list[str]:

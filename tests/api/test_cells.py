@@ -129,6 +129,23 @@ async def test_nobody_becomes_another_user_by_what_they_send(cells: TwoCells) ->
     assert cells.generator.turns == {}
 
 
+async def test_no_owner_signs_in_through_another_cell(cells: TwoCells) -> None:
+    secret, page = {"secret": cells.tokens["owner of b"]}, {"origin": str(cells.b.base_url).rstrip("/")}
+    assert (await cells.b.post("/sign-in", json=secret, headers={**page, "x-local2-cell": KEY})).status_code == 403
+    assert (await cells.b.post("/sign-in", json=secret, headers=page)).status_code == 200
+
+
+async def test_the_address_of_a_request_is_passed_on_as_it_is(cells: TwoCells) -> None:
+    """So that no cell reads another address than the one that checked it."""
+    request = f"POST /x/../sign-in HTTP/1.1\r\nhost: {cells.a.base_url.netloc.decode()}\r\n"
+    request += f"authorization: Bearer {cells.tokens['bob']}\r\ncontent-type: application/json\r\nconnection: close\r\n"
+    body = json.dumps({"secret": cells.tokens["bob"]})
+    reader, writer = await asyncio.open_connection(cells.a.base_url.host, cells.a.base_url.port)
+    writer.write(f"{request}content-length: {len(body)}\r\n\r\n{body}".encode())
+    assert (await asyncio.wait_for(reader.read(), 20)).startswith(b"HTTP/1.1 404 ")
+    writer.close()
+
+
 async def test_files_arrive_at_another_cell_within_the_limits(cells: TwoCells) -> None:
     text = b"rivers " * 100_000
 
@@ -197,6 +214,18 @@ async def test_only_what_concerns_the_other_cell_is_sent_and_a_client_that_leave
     assert (sent["x-local2-cell"], sent["via"], sent["last-event-id"]) == (KEY, "1.1 local2", "7")
     assert (sent["cookie"], sent["host"]) == ("local2-8765=half", urls["b"].removeprefix("http://"))
     assert sent.keys().isdisjoint({"te", "expect"})
+
+
+async def test_a_sign_in_does_not_wait_for_a_cell_that_hangs(
+    tmp_path: Path, system_in: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("local.api.cells.CHECK_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent, socket.create_server(("127.0.0.1", 0)) as listener:
+        urls = {"a": "http://127.0.0.1:1", "b": f"http://127.0.0.1:{silent.getsockname()[1]}"}
+        put_cells(tmp_path / "a", "a", urls, {"a": [], "b": ["bob"]})
+        async with system_in(tmp_path / "a", listener).frontend() as client, asyncio.timeout(20):
+            answer = await client.post("/sign-in", json={"secret": "made-up@bob"})
+    assert answer.status_code == 503 and "does not answer" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(

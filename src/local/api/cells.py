@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CELL_HEADER = "x-local2-cell"
+SIGN_IN_PATH = "/sign-in"
 KNOWN_PATH = "/sign-ins"  # open to every user: its status says whether a cell knows one
 
 CONNECT_SECONDS, CHECK_SECONDS = 2.0, 5.0
@@ -142,9 +143,9 @@ class Cell:
         shown = [(name, value) for name, value in scope["headers"] if name in _CREDENTIALS]
         try:
             async with asyncio.timeout(CHECK_SECONDS):
-                response = await self._send("GET", KNOWN_PATH, _kept(shown, _NOT_SENT), is_read=True)
+                response = await self._send("GET", KNOWN_PATH.encode(), _kept(shown, _NOT_SENT), is_read=True)
         except TimeoutError:
-            raise self._away(f"it was silent for {CHECK_SECONDS:g} s") from None
+            raise self._silent() from None
         if response.status_code != 200:
             try:
                 error = response.json()["error"]
@@ -153,7 +154,9 @@ class Cell:
                 raise self._away(f"it answers with status {response.status_code}, without a reason") from None
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on and send the answer back while it comes; a client that leaves cancels it there."""
+        """Pass a request on and send the answer back while it comes; a client that leaves cancels it there. A sign-in,
+        of somebody unknown, is not waited for as long as what a user asks for.
+        """
         is_read = asyncio.Event()
 
         async def client_left() -> None:
@@ -187,10 +190,12 @@ class Cell:
         has_body = any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
         if not has_body:
             is_read.set()
-        path = (scope["raw_path"] + (b"?" if scope["query_string"] else b"") + scope["query_string"]).decode("latin-1")
+        target = scope["raw_path"] + (b"?" if scope["query_string"] else b"") + scope["query_string"]
         try:
-            response = await self._send(scope["method"], path, headers, body() if has_body else None)
-        except RequestRefused as refusal:
+            async with asyncio.timeout(CHECK_SECONDS if scope["path"] == SIGN_IN_PATH else None):
+                response = await self._send(scope["method"], target, headers, body() if has_body else None)
+        except (RequestRefused, TimeoutError) as error:
+            refusal = error if isinstance(error, RequestRefused) else self._silent()
             await error_response(scope["path"], refusal)(scope, receive, send)
             return
         try:
@@ -203,15 +208,16 @@ class Cell:
             await response.aclose()
 
     async def _send(
-        self, method: str, path: str, headers: Headers, content: AsyncIterator[bytes] | None = None, *,
+        self, method: str, target: bytes, headers: Headers, content: AsyncIterator[bytes] | None = None, *,
         is_read: bool = False,
     ) -> httpx.Response:  # fmt: skip
-        """Send a request and return the answer, whose body is to be read unless it `is_read`. Raises
+        """Send a request and return the answer, whose body is to be read unless it `is_read`. The `target` is sent as
+        it is: with other dots or signs it could be another route than the one that was checked. Raises
         `RequestRefused`.
         """
         import httpx  # takes long, and is rarely needed
 
-        if not path.startswith("/"):  # anything else could change the address that it is added to
+        if not target.startswith(b"/"):
             raise RequestRefused("malformed", "the address of a request begins with /")
         if self._transport is None:
             limits = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=REUSE_SECONDS)
@@ -220,8 +226,9 @@ class Cell:
         times = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS).as_dict()
         try:
             request = httpx.Request(
-                method, self._url + path, headers=[*headers, *self._own], content=content, extensions={"timeout": times}
-            )
+                method, self._url, headers=[*headers, *self._own], content=content,
+                extensions={"timeout": times, "target": target},
+            )  # fmt: skip
             response = await self._transport.handle_async_request(request)
             if is_read:
                 await response.aread()
@@ -230,6 +237,9 @@ class Cell:
             raise self._away("it cannot be reached") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise self._away(f"the connection to it has failed ({type(error).__name__})") from error
+
+    def _silent(self) -> RequestRefused:
+        return self._away(f"it was silent for {CHECK_SECONDS:g} s")
 
     def _away(self, why: str) -> RequestRefused:
         log.warning("cell %s at %s: %s", self.name, self._url, why)

@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from local.api.cells import Cell, Cells
+from local.api.cells import SIGN_IN_PATH, Cell, Cells
 from local.api.http import ID_PATTERN, ClientLeft, RequestRefused, error_response
 from local.api.server import Peer
 from local.api.sign_ins import KEY_HEADER, SignIns
@@ -271,7 +271,6 @@ log = logging.getLogger(__name__)
 
 SAFE_METHODS = frozenset({"GET", "HEAD"})  # they change nothing
 PAGE_PATH = "/"  # the page that other sites may link to
-SIGN_IN_PATH = "/sign-in"
 UPLOAD_PATH = "/attachments"  # its bodies are files of any type
 IMPORT_PATH = "/sessions/import"  # so are these; they are streamed to the disk
 MEGABYTE = 1024 * 1024
@@ -432,8 +431,11 @@ class GuardMiddleware:
             require_size(headers, most)
             is_streamed = scope["method"] == "POST" and scope["path"] == IMPORT_PATH
             body = b"" if is_streamed else await self._body(principal, scope, receive, headers, most)
-            if self._cells is not None and scope["path"] == SIGN_IN_PATH and not is_passed_on:
-                home = self._cells.home_of(self._principals.addressee({}, _secret_in(body)))
+            if self._cells is not None and scope["path"] == SIGN_IN_PATH:
+                name = self._principals.addressee({}, _secret_in(body))
+                home = None if is_passed_on else self._cells.home_of(name)
+                if is_passed_on and not name:
+                    raise _not_directly(self._cells)
         except RequestRefused as refusal:
             # The body of an unknown caller, and one that did not arrive in time, is not waited for.
             if "expect" not in headers and refusal.kind not in ("unauthorized", "too_slow"):
@@ -502,8 +504,12 @@ class GuardMiddleware:
 def _require_guest_here(principal: Principal, cells: Cells) -> None:
     """Raise `RequestRefused` unless a request that another cell has passed on is of a user of this cell."""
     if principal.is_owner:
-        raise RequestRefused("forbidden", f"the owner uses cell {cells.this} directly: other cells pass on users only")
+        raise _not_directly(cells)
     cells.require_here(principal.user_id)
+
+
+def _not_directly(cells: Cells) -> RequestRefused:
+    return RequestRefused("forbidden", f"the owner uses cell {cells.this} directly: other cells pass on users only")
 
 
 def _secret_in(body: bytes) -> str:

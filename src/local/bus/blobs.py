@@ -182,7 +182,7 @@ def references(payload: bytes) -> dict[str, int]:
 
 
 def _bytes(size: object) -> int:
-    return size if isinstance(size, int) else 0
+    return max(0, size) if isinstance(size, int) else 0
 
 
 def is_reference(value: Any) -> bool:

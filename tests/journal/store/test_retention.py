@@ -2,12 +2,15 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from local.bus.envelope import Envelope
 from local.core.database import connect_read_only
 from local.journal.delivery import ConsumerChanges
 from local.journal.schema import Appended, Entry
+from local.journal.server import size_of_references
 from local.journal.store import JournalStore
 from tests.logs import OpenStore
 
@@ -64,6 +67,15 @@ async def test_what_lies_elsewhere_for_an_entry_counts(store: JournalStore, entr
     assert await numbers(store) == [6, 7, 8, 9, 10]
     assert await store.retain(FOREVER, 3 * million, 2 * million, weigh) == 0
     assert await store.verify() is None
+
+
+async def test_a_size_that_cannot_be_removes_nothing_more(store: JournalStore, clock: Any, entry: MakeEntry) -> None:
+    payload = b'{"result":{"$blob":"0","size":-1000000000000}}'
+    frame = Envelope("tool.result.dice", "id-1", "dice", "instance", 1, "q", payload).encode()
+    await store.commit([replace(entry(1), frame=frame)])
+    clock.now += 100
+    await store.commit([entry(number) for number in range(2, 11)])
+    assert await store.retain(50, 3_000_000, 0, size_of_references) == 1
 
 
 async def test_retention_never_removes_what_a_consumer_has_not_settled(

@@ -20,6 +20,7 @@ from local.bus.message import ErrorInfo, Message
 from local.bus.messages import (
     AgentTransition,
     AnswerDialog,
+    ChildStatus,
     ConversationRequest,
     ConversationResult,
     GenerationToken,
@@ -259,10 +260,13 @@ async def test_a_respondent_says_nothing_as_another_one(scene: Scene, talk: Talk
 
 
 async def test_nobody_says_how_another_one_is(scene: Scene, talk: Talk) -> None:
-    await talk.says("dice", STATUS)
-    await talk.says_rightly(ToolSchema(tool="dice", description="d", parameters={}))
-    assert scene.refused(talk.listener) == 1
-    assert "dice sends a status for memory" in scene.rejects.read_text()
+    child = ChildStatus(name="web_search", kind="participant", state="given up")
+    of_children = STATUS.model_copy(update={"name": "dice", "children": (child,)})
+    for status, whom in ((STATUS, "memory"), (of_children, "web_search")):
+        await talk.says("dice", status)
+        await talk.says_rightly(ToolSchema(tool="dice", description="d", parameters={}))
+        assert f"dice sends a status for {whom}" in scene.rejects.read_text()
+    assert scene.refused(talk.listener) == 2
 
 
 async def test_nobody_answers_a_request_to_another_one(talk: Talk) -> None:

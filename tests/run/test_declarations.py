@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from local.bus.elsewhere import speaking_for
+from local.bus.messages import SUPERVISOR
 from local.bus.security import Declaration, Declarations
 from local.core.bus_address import BusAddress
 from local.core.config import SystemConfig
 from local.core.data_dir import SENDERS
 from local.run import run as system_declarations
-from local.run.run import SUPERVISOR, SystemDeclarations, what_supervisor_says
+from local.run.run import SystemDeclarations, what_supervisor_says
 from local.runtime.participant import what_everybody_says
 from local.tools.tool import tool_elsewhere
 

@@ -12,6 +12,7 @@ from local.bus import messages
 from local.bus.envelope import Envelope
 from local.bus.message import message_classes
 from local.bus.messages import (
+    SUPERVISOR,
     AnswerDialog,
     ParticipantRequest,
     QueryAccepted,
@@ -22,7 +23,6 @@ from local.core.capability import participants
 from local.critic.messages import RewardEvent
 from local.memory.messages import MemoryRequest, MemoryResult
 from local.queries.asker import Asker
-from local.run.run import SUPERVISOR
 from local.runtime.participant import EVERYBODY, Participant, declaration_of, on
 from local.tools.tool import Tool
 

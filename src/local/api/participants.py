@@ -10,11 +10,10 @@ from pydantic_core import to_json
 
 from local.api.http import ServerEvent
 from local.bus.messages import CONTROL_MESSAGES_GONE as GONE
-from local.bus.messages import PARTICIPANT, ChildStatus, ParticipantStatus
+from local.bus.messages import PARTICIPANT, SUPERVISOR, ChildStatus, ParticipantStatus
 from local.queries.asker import JOURNAL, Unavailable
 from local.runtime.runner import KEPT, LOOK_SECONDS, SILENT_SECONDS, STORE_PROBLEM
 
-SUPERVISOR = "supervisor"
 MODEL_OWNER = "generator"
 BY_HAND_SECONDS = 2 * LOOK_SECONDS  # within it every running participant has sent its status
 

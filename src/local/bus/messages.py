@@ -1031,6 +1031,9 @@ class ContextCompacted(RespondentMessage):
     gauge: ContextGauge
 
 
+SUPERVISOR = "supervisor"
+
+
 class ParticipantStatus(Message):
     """The status of a participant, published every five seconds and within one second of a change: state, counters of
     sent messages, and subscriptions.

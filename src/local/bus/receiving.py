@@ -14,7 +14,7 @@ from pathlib import Path
 
 from local.bus.envelope import Envelope, decode, in_session_of_payload
 from local.bus.message import covers, is_said_again
-from local.bus.messages import BusGap, BusProbe, ParticipantStatus, QueryReceived
+from local.bus.messages import SUPERVISOR, BusGap, BusProbe, ParticipantStatus, QueryReceived
 from local.bus.security import SenderGuard
 from local.core.errors import MalformedFrame
 
@@ -116,8 +116,8 @@ class Dispatcher:
                 return
             if envelope.subject == ParticipantStatus.subject:
                 status = ParticipantStatus.decode(envelope.payload)
-                if self._guard is not None and status.name != envelope.sender:
-                    self.refuse(f"{envelope.sender[:80]} sends a status for {status.name[:80]}", frame)
+                if self._guard is not None and (whom := _other_in(status, envelope.sender)):
+                    self.refuse(f"{envelope.sender[:80]} sends a status for {whom[:80]}", frame)
                     return
                 last_seq = status.last_seq
                 if not self.losses.gaps.beat(envelope.instance, last_seq, self._is_wanted):
@@ -165,6 +165,15 @@ class Dispatcher:
 
     def _is_wanted(self, subject: str) -> bool:
         return bool(self._routes.find(subject))
+
+
+def _other_in(status: ParticipantStatus, sender: str) -> str:
+    """Return the participant for whom a status speaks, though another one sent it; empty for an own status. Only the
+    supervisor speaks for others, its children.
+    """
+    if status.name != sender:
+        return status.name
+    return status.children[0].name if status.children and sender != SUPERVISOR else ""
 
 
 class RoutingTable:

@@ -10,14 +10,13 @@ from typing import Any, Literal
 
 from local.bus.by_hand import client_bus
 from local.bus.envelope import Envelope
-from local.bus.messages import ParticipantStatus
+from local.bus.messages import SUPERVISOR, ParticipantStatus
 from local.bus.security import Declaration
 from local.core.data_dir import RunDirectory
 from local.core.errors import MalformedFrame
 from local.runtime.runner import LOOK_SECONDS
 
 LISTEN_SECONDS = 1.5 * LOOK_SECONDS  # a new participant receives a status of every living one within one look
-SUPERVISOR = "supervisor"
 SAYS = Declaration(frozenset({ParticipantStatus.subject}))
 
 

@@ -23,7 +23,14 @@ from PySide6.QtWidgets import (
 
 from local.bus.envelope import Envelope
 from local.bus.message import PARTICIPANT_STATUS, TOOL_REQUEST, TOOL_RESULT
-from local.bus.messages import ControlVerb, ParticipantRequest, ParticipantResult, ParticipantStatus, ToolSchema
+from local.bus.messages import (
+    SUPERVISOR,
+    ControlVerb,
+    ParticipantRequest,
+    ParticipantResult,
+    ParticipantStatus,
+    ToolSchema,
+)
 from local.core.errors import LocalError
 from local.desktop.bus_feed import BusFeed, message_of
 from local.desktop.settings_form import SettingsForm, SettingsSource
@@ -31,7 +38,6 @@ from local.desktop.style import label, mono, named, push_button
 from local.journal.messages import JournalRead
 from local.queries.view import message_summary
 
-SUPERVISOR = "supervisor"
 KEPT_LINES = 2_000
 KEPT_MESSAGES = 300  # of each participant, for a panel that is opened later
 AT_ONCE = 40  # lines

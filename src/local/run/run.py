@@ -21,7 +21,14 @@ from local.bus.elsewhere import HOST_SAYS, RemoteClient, speaking_for
 from local.bus.envelope import Envelope
 from local.bus.message import ErrorInfo, Message
 from local.bus.messages import CONTROL_MESSAGES_GONE as GONE
-from local.bus.messages import PARTICIPANT, ChildStatus, ParticipantRequest, ParticipantResult, ParticipantStatus
+from local.bus.messages import (
+    PARTICIPANT,
+    SUPERVISOR,
+    ChildStatus,
+    ParticipantRequest,
+    ParticipantResult,
+    ParticipantStatus,
+)
 from local.bus.proxy import PROXY
 from local.bus.security import Declaration, Declarations, with_keys
 from local.cli.client import CONNECT_SECONDS, SystemClient
@@ -357,8 +364,6 @@ def _when_at_its_end(loop: asyncio.AbstractEventLoop, pipe: int, end: Callable[[
 
 
 # The declarations of the supervisor and of other clients, written as soon as the disk has room.
-
-SUPERVISOR = "supervisor"
 
 
 class SystemDeclarations:

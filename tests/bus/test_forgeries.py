@@ -36,7 +36,7 @@ from local.bus.messages import (
     ToolSchema,
 )
 from local.bus.proxy import Proxy
-from local.bus.receiving import RejectLog
+from local.bus.receiving import MAX_HOLES, RejectLog
 from local.bus.security import Declarations, SenderGuard, with_keys
 from local.bus.zeromq import MemoryHub, Transport, ZeroMQTransport
 from local.core.bus_address import BusAddress
@@ -267,6 +267,20 @@ async def test_nobody_says_how_another_one_is(scene: Scene, talk: Talk) -> None:
         await talk.says_rightly(ToolSchema(tool="dice", description="d", parameters={}))
         assert f"dice sends a status for {whom}" in scene.rejects.read_text()
     assert scene.refused(talk.listener) == 2
+
+
+async def test_nobody_makes_the_messages_of_another_one_look_like_repeats(talk: Talk) -> None:
+    """Not by the instance of its process with numbers that it has not come to."""
+    memory, dice = [await talk.bus(name, is_honest=True) for name in ("memory", "dice")]
+    result, heard = MemoryResult(verb="facts", lines=("Ann lives in Oslo.",)), asyncio.Queue[Envelope]()
+    talk.listener.subscribe(result.routing_key, heard.put_nowait)
+    await talk.listener.ready(20)
+    for number in range(1, MAX_HOLES + 2):
+        forged = STATUS.model_copy(update={"name": "dice", "last_seq": {result.routing_key: 1000 * number}})
+        await dice.send(dice.seal(forged)._replace(instance=memory.instance))
+    await dice.ready(20)
+    await memory.publish(result)
+    assert (await asyncio.wait_for(heard.get(), 5)).sender == "memory"
 
 
 async def test_nobody_answers_a_request_to_another_one(talk: Talk) -> None:

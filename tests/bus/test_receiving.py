@@ -27,13 +27,13 @@ class Tracked:
 
     def hear(self, *numbers: int, instance: str = "i", subject: str = "s") -> list[bool]:
         """Observe these numbers of one stream."""
-        return [self.tracker.observe(instance, subject, number) for number in numbers]
+        return [self.tracker.observe(("sender", instance), subject, number) for number in numbers]
 
     def beat(self, wanted: Callable[[str], bool] = lambda subject: True, instance: str = "i", **last_seq: int) -> None:
         """A status beat of an instance."""
-        self.tracker.beat(instance, last_seq, wanted)
+        self.tracker.beat(("sender", instance), last_seq, wanted)
 
-    def _note(self, instance: str, subject: str, missed: int) -> None:
+    def _note(self, process: tuple[str, str], subject: str, missed: int) -> None:
         self.missed[subject] += missed
 
 
@@ -174,7 +174,7 @@ def test_the_oldest_holes_of_a_stream_are_forgotten_first() -> None:
 
 def test_a_subscription_that_begins_anew_makes_no_hole_of_what_went_by_before() -> None:
     missed: list[int] = []
-    tracker = GapTracker(lambda instance, subject, count: missed.append(count))
+    tracker = GapTracker(lambda process, subject, count: missed.append(count))
     tracker.observe("i", "s", 1)
     tracker.observe("i", "s", 4)
     tracker.forget(lambda subject: True)

@@ -68,7 +68,6 @@ Receive = Callable[[Envelope], object]
 MAX_SUBJECTS = 4096
 MAX_STREAMS = 20_000
 MAX_HOLES = 64
-MAX_SENDERS = 4096
 MAX_FAULTS = 256  # each reported once
 
 
@@ -120,7 +119,7 @@ class Dispatcher:
                     self.refuse(f"{envelope.sender[:80]} sends a status for {whom[:80]}", frame)
                     return
                 last_seq = status.last_seq
-                if not self.losses.gaps.beat(envelope.instance, last_seq, self._is_wanted):
+                if not self.losses.gaps.beat(_process(envelope), last_seq, self._is_wanted):
                     for call in self.on_newcomer:
                         call()
         except MalformedFrame as error:
@@ -233,69 +232,66 @@ class Losses:
     def __init__(self, observer: str, counters: Counter[str]) -> None:
         self.gaps = GapTracker(self._note)
         self._observer, self._counters = observer, counters
-        self._senders: dict[str, str] = {}  # by instance, to name them
-        self._unreported: Counter[tuple[str, str]] = Counter()
+        self._unreported: Counter[tuple[Process, str]] = Counter()
 
     def observe(self, envelope: Envelope) -> bool:
         """Note an arrival; False for one that was seen already."""
-        if envelope.instance not in self._senders:
-            if len(self._senders) >= MAX_SENDERS:
-                self._senders.clear()
-            self._senders[envelope.instance] = envelope.sender
-        return self.gaps.observe(envelope.instance, envelope.subject, envelope.seq)
+        return self.gaps.observe(_process(envelope), envelope.subject, envelope.seq)
 
     def overflowed(self, envelope: Envelope) -> None:
         """A consumer had no room for an envelope."""
         self._counters["overflow"] += 1
-        self._note(envelope.instance, envelope.subject, 1)
+        self._note(_process(envelope), envelope.subject, 1)
 
     def dropped(self, instance: str, missed: Mapping[str, int]) -> None:
-        """Note that an instance has given up, by subject, so many recorded messages, which may be missing in the
+        """Note that this bus itself has given up, by subject, so many recorded messages, which may be missing in the
         journal.
         """
         for subject, count in missed.items():
-            self._note(instance, subject, count)
+            self._note((self._observer, instance), subject, count)
 
     def take(self) -> list[BusGap]:
         """Return the losses noticed since the last call."""
         gaps = [
-            BusGap(
-                observer=self._observer,
-                sender=self._senders.get(instance, "unknown"),
-                instance=instance,
-                missed_subject=subject,
-                missed=missed,
-            )
-            for (instance, subject), missed in self._unreported.items()
+            BusGap(observer=self._observer, sender=sender, instance=instance, missed_subject=subject, missed=missed)
+            for ((sender, instance), subject), missed in self._unreported.items()
         ]
         self._unreported.clear()
         return gaps
 
-    def _note(self, instance: str, subject: str, missed: int) -> None:
+    def _note(self, process: Process, subject: str, missed: int) -> None:
         self._counters["missed"] += missed
-        self._unreported[instance, subject] += missed
+        self._unreported[process, subject] += missed
+
+
+Process = tuple[str, str]
+"""A process that sends: its sender's name and its instance. The name is checked, the instance may be a forged one."""
+
+
+def _process(envelope: Envelope) -> Process:
+    return envelope.sender, envelope.instance
 
 
 class GapTracker:
-    """A counter of missing messages for each (instance, subject).
+    """A counter of missing messages for each (process, subject).
 
     Sequence numbers count from 1. A listener that comes late starts at the first number it sees. A status beat carries
     the last number of each stream, so that a loss at the end of a stream is noticed, too.
     """
 
-    def __init__(self, on_gap: Callable[[str, str, int], None]) -> None:
-        """`on_gap(instance, subject, missed)` is called for each gap found."""
+    def __init__(self, on_gap: Callable[[Process, str, int], None]) -> None:
+        """`on_gap(process, subject, missed)` is called for each gap found."""
         self._on_gap = on_gap
-        self._last: OrderedDict[tuple[str, str], int] = OrderedDict()
-        self._holes: OrderedDict[tuple[str, str], list[range]] = OrderedDict()  # numbers missing below the last one
-        self._beaten: OrderedDict[str, None] = OrderedDict()  # instances whose status has arrived
+        self._last: OrderedDict[tuple[Process, str], int] = OrderedDict()
+        self._holes: OrderedDict[tuple[Process, str], list[range]] = OrderedDict()  # numbers missing below the last one
+        self._beaten: OrderedDict[Process, None] = OrderedDict()  # processes whose status has arrived
 
-    def observe(self, instance: str, subject: str, seq: int) -> bool:
+    def observe(self, process: Process, subject: str, seq: int) -> bool:
         """Note one arrival; False if this number was seen already. One that was missed and is sent again is news."""
-        key = (instance, subject)
+        key = (process, subject)
         last = self._last.get(key)
         if last is None:
-            last = 0 if instance in self._beaten and not is_said_again(subject) else seq - 1
+            last = 0 if process in self._beaten and not is_said_again(subject) else seq - 1
             self._bound()
         elif seq <= last:
             return self._fills_a_hole(key, seq)
@@ -304,22 +300,22 @@ class GapTracker:
             self._miss(key, range(last + 1, seq))
         return True
 
-    def beat(self, instance: str, last_seq: Mapping[str, int], wanted: Callable[[str], bool]) -> bool:
-        """Compare the sequence numbers with those in the instance's status beat, for each subject that is `wanted`
-        here. Returns whether the instance is known from an earlier beat.
+    def beat(self, process: Process, last_seq: Mapping[str, int], wanted: Callable[[str], bool]) -> bool:
+        """Compare the sequence numbers with those in the process's status beat, for each subject that is `wanted`
+        here. Returns whether the process is known from an earlier beat.
         """
-        known = instance in self._beaten
+        known = process in self._beaten
         for subject, seq in last_seq.items():
             if not wanted(subject):
                 continue
-            key = (instance, subject)
+            key = (process, subject)
             last = self._last.get(key, 0 if known else seq)
             if seq > last:
                 self._miss(key, range(last + 1, seq + 1))
             self._last[key] = max(seq, last)
             self._last.move_to_end(key)
-        self._beaten[instance] = None
-        self._beaten.move_to_end(instance)
+        self._beaten[process] = None
+        self._beaten.move_to_end(process)
         self._bound()
         return known
 
@@ -330,13 +326,13 @@ class GapTracker:
             self._holes.pop(key, None)
         self._beaten.clear()
 
-    def _miss(self, key: tuple[str, str], numbers: range) -> None:
+    def _miss(self, key: tuple[Process, str], numbers: range) -> None:
         self._on_gap(*key, len(numbers))
         self._holes[key] = [*self._holes.get(key, ())[-MAX_HOLES + 1 :], numbers]
         if len(self._holes) > MAX_STREAMS:
             self._holes.popitem(last=False)
 
-    def _fills_a_hole(self, key: tuple[str, str], seq: int) -> bool:
+    def _fills_a_hole(self, key: tuple[Process, str], seq: int) -> bool:
         for index, hole in enumerate(holes := self._holes.get(key, [])):
             if seq in hole:
                 holes[index : index + 1] = [
@@ -347,9 +343,7 @@ class GapTracker:
 
     def _bound(self) -> None:
         while len(self._last) >= MAX_STREAMS:
-            (instance, _), _ = self._last.popitem(last=False)
-            self._beaten.pop(
-                instance, None
-            )  # otherwise the forgotten stream would seem to start again, with a huge gap
+            (process, _), _ = self._last.popitem(last=False)
+            self._beaten.pop(process, None)  # otherwise the forgotten stream would seem to start again, with a huge gap
         while len(self._beaten) >= MAX_STREAMS:
             self._beaten.popitem(last=False)

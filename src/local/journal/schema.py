@@ -11,7 +11,7 @@ import sqlite3
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypedDict
@@ -260,11 +260,18 @@ _COLUMNS = {SESSION: "session_id", QUERY: "correlation_id", ENVELOPE: "envelope_
 
 
 def append(db: sqlite3.Connection, entries: Sequence[Entry], now: float) -> list[Appended]:
-    """Number and store entries; one whose envelope id is known keeps its number, one with a tombstone no payload."""
+    """Number and store entries; one whose envelope id is known keeps its number, one with a tombstone no payload.
+
+    Some ids can be computed before the message is there, as that of an answer from its query's. A message on another
+    subject that has taken such an id does not keep the rightful one out.
+    """
     before = state = read_state(db)
     appended: list[Appended] = []
     for entry in entries:
-        known = db.execute("SELECT number FROM entries WHERE envelope_id = ?", (entry.envelope_id,)).fetchone()
+        known = _with_id(db, entry.envelope_id)
+        if known is not None and known[1] != entry.subject:
+            entry = replace(entry, envelope_id=f"{entry.envelope_id} {entry.subject}")
+            known = _with_id(db, entry.envelope_id)
         if known is not None:
             appended.append(Appended(known[0], is_new=False))
             continue
@@ -275,6 +282,14 @@ def append(db: sqlite3.Connection, entries: Sequence[Entry], now: float) -> list
     if state != before:
         write_state(db, state)
     return appended
+
+
+def _with_id(db: sqlite3.Connection, envelope_id: str) -> tuple[int, str] | None:
+    """Return the number and the subject of the entry with an id."""
+    known: tuple[int, str] | None = db.execute(
+        "SELECT number, subject FROM entries WHERE envelope_id = ?", (envelope_id,)
+    ).fetchone()
+    return known
 
 
 def read(db: sqlite3.Connection, where: str, parameters: Sequence[Any]) -> Iterator[Stored]:

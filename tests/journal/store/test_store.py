@@ -50,6 +50,15 @@ async def test_an_entry_that_is_sent_again_gets_its_number_again(store: JournalS
     assert await numbers(store) == [1, 2, 3]
 
 
+async def test_an_id_that_a_message_on_another_subject_has_taken_keeps_nothing_out(
+    store: JournalStore, entry: MakeEntry
+) -> None:
+    answer = entry(1, subject="response.generation")
+    taken = replace(answer, subject="tool.result.dice", sender="dice", seq=2)
+    assert await store.commit([taken, answer]) == [Appended(1, True), Appended(2, True)]
+    assert await store.commit([answer, taken]) == [Appended(2, False), Appended(1, False)]
+
+
 async def test_an_entry_comes_back_as_it_was_after_reopening(
     open_store: OpenStore, path: Path, clock: Any, entry: MakeEntry
 ) -> None:

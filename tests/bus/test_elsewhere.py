@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -26,7 +27,16 @@ from local.bus.elsewhere import (
     speaking_for,
 )
 from local.bus.envelope import Envelope, Trace
-from local.bus.messages import BlobKept, BlobPart, BlobPut, BusDeclare, BusDeclared, ToolRequest, ToolResult
+from local.bus.messages import (
+    BlobKept,
+    BlobPart,
+    BlobPut,
+    BlobRequest,
+    BusDeclare,
+    BusDeclared,
+    ToolRequest,
+    ToolResult,
+)
 from local.bus.proxy import PROXY, Proxy
 from local.bus.security import Declaration, Declarations, Keyring, SenderGuard, unseal, with_keys
 from local.bus.zeromq import open_transport
@@ -271,6 +281,44 @@ async def test_a_blob_with_another_content_is_not_stored(machines: Machines) -> 
     with pytest.raises(BlobNotStored, match="has another digest"):
         await dice.blobs._upload(name, b"what it is")
     assert machines.blobs.find(name) is None and not machines.rights.has("dice", name)
+
+
+async def test_a_client_does_not_fill_the_disk(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("local.bus.elsewhere.STORED_BYTES", 10_000)
+    dice = await machines.declared()
+    assert isinstance(dice.blobs, RemoteBlobs)
+    for data in (b"1" * 5000, b"2"):
+        await dice.blobs._upload(hashlib.sha256(data).hexdigest(), data)
+    with pytest.raises(BlobNotStored, match="dice may store 10000 bytes"):
+        await dice.blobs._upload(hashlib.sha256(b"3").hexdigest(), b"3")
+
+
+async def test_the_requests_of_one_client_take_no_place_of_another_one(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machines.clients["toss"] = tool_elsewhere("toss")
+    machines.declare("toss", machines.clients["toss"].may.says)
+    dice, toss = await machines.declared(), await machines.remote("toss")
+    blob, begun, goes_on, part = machines.blobs.put(b'"a"'), asyncio.Event(), threading.Event(), BlobStore.part
+    for name in ("dice", "toss"):
+        machines.rights.give(name, blob)
+    loop, waits = asyncio.get_running_loop(), iter([True, False])
+
+    def slow(store: BlobStore, *which: Any) -> bytes:
+        if next(waits, False):
+            loop.call_soon_threadsafe(begun.set)
+            goes_on.wait(20)
+        return part(store, *which)
+
+    monkeypatch.setattr(BlobStore, "part", slow)
+    monkeypatch.setattr("local.bus.elsewhere.TASKS_AT_MOST", 1)
+    first = asyncio.create_task(dice.request(BlobRequest(client="dice", blob=blob, start=0), BlobPart, 20))
+    await begun.wait()
+    try:
+        answer = await toss.request(BlobRequest(client="toss", blob=blob, start=0), BlobPart, 5)
+    finally:
+        goes_on.set()
+    assert answer.error is None and (await first).error is None
 
 
 async def test_a_blob_survives_the_start_of_another_proxy_in_between(machines: Machines) -> None:

@@ -24,7 +24,7 @@ import asyncio
 import hashlib
 import os
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -51,7 +51,9 @@ RANGE_SECONDS = 120.0  # longer than a connection is usually cut
 UPLOADS_AT_MOST = 3
 HELD_BYTES = 4 * MAX_BLOB_BYTES
 KEPT_SECONDS = 30 * 24 * 3600.0
-TASKS_AT_MOST = 512
+TASKS_AT_MOST = 64  # of one client
+# The most that one client stores: what no message refers to is removed after ten minutes. A small file takes a block.
+STORED_BYTES, STORED_SECONDS, BLOCK_BYTES = 1024 * 1024 * 1024, 600.0, 4096
 
 
 class NotPermitted(LocalError):
@@ -152,7 +154,9 @@ class RemoteDesk:
         self._clients, self._declarations, self._keyring = clients, declarations, keyring
         self._blobs, self._rights, self._grants_key = blobs, rights, grants_key
         self._uploads: dict[str, _Upload] = {}  # one for each client
+        self._stored: dict[str, tuple[float, int]] = {}  # by client: since when, and how many bytes
         self._tasks: set[asyncio.Task[None]] = set()
+        self._under_way: Counter[str] = Counter()  # of them, by client
 
     @asynccontextmanager
     async def serving(self, bus: Bus) -> AsyncIterator[None]:
@@ -174,8 +178,11 @@ class RemoteDesk:
     def _take(
         self, bus: Bus, kind: Any, reply: Any, answer: Callable[[Any], Awaitable[Any]], envelope: Envelope
     ) -> bool:
+        client = envelope.sender
+        if self._under_way[client] >= TASKS_AT_MOST:
+            return False
         request = kind.decode(envelope.payload)
-        if request.client != envelope.sender or len(self._tasks) >= TASKS_AT_MOST:
+        if request.client != client:
             return False
 
         async def serve() -> None:
@@ -187,9 +194,14 @@ class RemoteDesk:
             with suppress(LocalError):  # the request is sent again
                 await bus.publish(answered, envelope.trace(), in_reply_to=envelope.id)
 
+        def served(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            self._under_way[client] -= 1
+
         task = asyncio.create_task(serve(), name=kind.subject)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._under_way[client] += 1
+        task.add_done_callback(served)
         return True
 
     async def _declare(self, wanted: BusDeclare) -> BusDeclared:
@@ -225,6 +237,7 @@ class RemoteDesk:
             raise BlobNotStored(f"{put.client}: {len(data)} bytes at {put.start} of {put.size} are no range of a blob")
         upload = self._uploads.get(put.client)
         if upload is None or (upload.blob, len(upload.data)) != (put.blob, put.size):
+            self._count(put.client, put.size)
             upload = _Upload(put.blob, bytearray(put.size), set(_starts(put.size)))
             self._uploads[put.client] = upload
         upload.data[put.start : put.start + len(data)] = data
@@ -238,6 +251,17 @@ class RemoteDesk:
         await asyncio.to_thread(self._blobs.put, whole)
         self._rights.give(put.client, put.blob)
         return True
+
+    def _count(self, client: str, size: int) -> None:
+        """Count what a client is about to store. Raises `BlobNotStored` for too much in a short time."""
+        now = time.monotonic()
+        since, stored = self._stored.get(client, (now, 0))
+        if now - since >= STORED_SECONDS:
+            since, stored = now, 0
+        stored += max(size, BLOCK_BYTES)
+        if stored > STORED_BYTES:
+            raise BlobNotStored(f"{client} may store {STORED_BYTES} bytes of large fields within {STORED_SECONDS:g} s")
+        self._stored[client] = since, stored
 
 
 def _beyond(name: str, known: RemoteClient, declaration: Declaration) -> str:

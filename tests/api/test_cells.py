@@ -20,6 +20,7 @@ from local.api.cells import CellsConfig
 from local.core.config import load
 from local.core.data_dir import make_owner_token
 from local.core.errors import ConfigError
+from local.core.open_files import most_open_files
 from local.core.secrets import SecretStore
 from local.core.users import Users
 
@@ -226,6 +227,27 @@ async def test_a_sign_in_does_not_wait_for_a_cell_that_hangs(
         async with system_in(tmp_path / "a", listener).frontend() as client, asyncio.timeout(20):
             answer = await client.post("/sign-in", json={"secret": "made-up@bob"})
     assert answer.status_code == 503 and "does not answer" in answer.json()["error"]["message"]
+
+
+async def test_requests_that_are_passed_on_leave_files_for_the_others(
+    tmp_path: Path, system_in: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("local.api.server.OTHER_FILES", most_open_files() - 8)
+    monkeypatch.setattr("local.api.server.ConnectionLimit.least", 1)
+    come = asyncio.Queue[asyncio.StreamWriter]()  # to a cell that does not answer
+    async with await asyncio.start_server(lambda _, writer: come.put_nowait(writer), "127.0.0.1", 0) as server:
+        urls = {"a": "http://127.0.0.1:1", "b": f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"}
+        put_cells(tmp_path / "a", "a", urls, {"a": [], "b": ["bob"]})
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            async with system_in(tmp_path / "a", listener).frontend() as client, asyncio.timeout(20):
+                headers = {"authorization": "Bearer made-up@bob"}
+                held = [asyncio.create_task(client.get("/sessions", headers=headers)) for _ in range(4)]
+                writers = [await come.get() for _ in held]
+                refused = await client.get("/sessions", headers=headers)
+                assert refused.json()["error"]["kind"] == "overloaded"
+                for writer in writers:
+                    writer.close()
+                await asyncio.gather(*held)
 
 
 @pytest.mark.parametrize(

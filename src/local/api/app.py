@@ -236,12 +236,13 @@ class ApiParticipant(Participant):
             )
             # browsers first: they continue with the next process, without an error
             before_stop = partial(_stop, self._streams, session, bus_streams, context)
+            files_each = 1 if self._cells is None else 2  # a request that is passed on has another connection there
             app = create_app(context, self._policy, self._principals)
             try:
                 async with (
                     self._streams.running(),
                     accounts.keeping(),
-                    serving(app, self._listener, before_stop, session.too_late),
+                    serving(app, self._listener, before_stop, session.too_late, files_each),
                 ):
                     yield
             finally:

@@ -248,12 +248,14 @@ OTHER_FILES = 160  # of this process: databases, the bus, attachments, and what 
 
 
 class ConnectionLimit:
-    """The most connections that may be open: fewer than the files that this process may have open."""
+    """The most connections that may be open: fewer than the files that this process may have open, of which each
+    connection needs `files_each`.
+    """
 
     least = 64  # however few files there may be
 
-    def __init__(self) -> None:
-        self.most = max(most_open_files() - OTHER_FILES, self.least)
+    def __init__(self, files_each: int = 1) -> None:
+        self.most = max((most_open_files() - OTHER_FILES) // files_each, self.least)
         self._is_told = False
 
     def has_room(self, connections: Iterable[Any], newcomer: HttpConnection) -> bool:
@@ -519,16 +521,18 @@ async def serving(
     listener: socket.socket,
     before_stop: Callable[[], object],
     too_late: TooLate = lambda _: None,
+    files_each: int = 1,
 ) -> AsyncIterator[None]:
     """Serve a TCP socket while the block lasts. `before_stop` is to end what waits; answers get a second to get away.
     `too_late(waited)` gives the refusal of a question that has waited for so many seconds, if it is to be refused.
+    `files_each` is how many files a connection needs.
 
     Closes its own handle of the socket: clients that connect later wait for the next process that serves it.
     """
     # Accepted sockets inherit it. asyncio sets it only where the protocol number is given, which `create_server` does
     # not do, and without it each answer on a kept connection waits 40 ms for a delayed acknowledgement.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    protocol: Any = partial(HttpConnection, ConnectionLimit(), SandboxLook(), too_late)
+    protocol: Any = partial(HttpConnection, ConnectionLimit(files_each), SandboxLook(), too_late)
     config = uvicorn.Config(
         app,
         http=protocol,

@@ -48,6 +48,7 @@ from local.generator.turn import (
     NOT_DONE,
     NOT_REMEMBERED,
     NOT_THERE,
+    NOT_WRITTEN,
     READ_PAGE,
     SAY_SOMETHING,
     SideEffectPolicy,
@@ -458,6 +459,14 @@ def test_a_guided_model_that_only_talks_about_the_call_or_invents_its_result_is_
     if nudged:
         assert asked(made)[-1]["content"] == CALL_NOW.format(tool=tool_in(hint))
         assert say(made, ContentDelta(content)) is NextStep.PUBLISH
+
+
+def test_a_file_that_the_model_goes_on_to_claim_is_said_not_to_be_written() -> None:
+    made = hinted("(Call write_file for this.)")
+    for _ in range(2):
+        following = say(made, ContentDelta("The line was written to shopping.txt."))
+    assert following is NextStep.PUBLISH
+    assert NOT_WRITTEN in made.response().degraded
 
 
 def test_a_guided_model_that_answers_from_a_recalled_exchange_need_not_search() -> None:

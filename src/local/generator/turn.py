@@ -408,6 +408,7 @@ NOT_DONE = "That was not done. Say so in words: {query}"
 FAILED = "That did not work. Correct the call, or say in words what did not work: {query}"
 IN_WORDS = "Answer in words, with what you have: {query}"
 CALL_NOW = "Call {tool} now."
+NOT_WRITTEN = "no file was written: the model called no tool"
 _WRITTEN = re.compile(r"\b(?:written|saved|created|stored|added|updated|replaced|changed)\b", re.IGNORECASE)
 _TELLS = frozenset({"fact", "recalled", "earlier", "file"})  # kinds of content in the block with words of the user's
 _LET_CALL = tuple(
@@ -805,6 +806,8 @@ class Turn:
             self.steps.append(NudgeStep(text=CALL_NOW.format(tool=tool)))
             return NextStep.CALL_MODEL
         if not step.is_empty:
+            if self._claims_a_file(step):
+                self.steps[-1] = step.model_copy(update={"degraded": (*step.degraded, NOT_WRITTEN)})
             self._machine.advance(TurnAction.FINISH)
             return NextStep.PUBLISH
         empty = self._empty_messages()
@@ -829,8 +832,12 @@ class Turn:
             return ""
         is_told = bool(begun.exchanges or begun.summary or _TELLS.intersection(x.kind for x in begun.context.items))
         is_named = tool in step.content.replace(" ", "_")  # "the web search function"
-        is_claimed = tool == WRITE and _WRITTEN.search(step.content) is not None
-        return tool if is_named or (tool == RECALL and not is_told) or is_claimed else ""
+        return tool if is_named or (tool == RECALL and not is_told) or self._claims_a_file(step) else ""
+
+    def _claims_a_file(self, step: ModelStep) -> bool:
+        """Whether a message says that the file is written which the question asks for, though no tool was called."""
+        asks = tool_in(hint_in(self._beginning.context.items)) == WRITE
+        return asks and not self.records and _WRITTEN.search(step.content) is not None
 
     @property
     def last_calls(self) -> tuple[PlannedCall, ...]:

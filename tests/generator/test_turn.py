@@ -461,6 +461,21 @@ def test_a_guided_model_that_only_talks_about_the_call_or_invents_its_result_is_
         assert say(made, ContentDelta(content)) is NextStep.PUBLISH
 
 
+def test_a_guided_model_that_only_talks_about_reading_the_page_is_told_once_to_read_it() -> None:
+    made = Turn(TurnInput("q1", "A", "Summarise the top result for knots.", PRELUDE, True, TurnLimits(5), guided=True))
+    made.listed = frozenset({"web_search", "web_fetch"})
+    made.begin()
+    say(made, ToolCall("web_search", {"query": "knots"}))
+    offered = {"web_search": ToolSchema(tool="web_search", description="", parameters={})}
+    (call,), settled = made.calls_to_make(offered)
+    made.requests_sent()
+    found = {"call_id": call.call_id, "tool": call.tool, "args": call.args, "sources": ("https://a.example/",)}
+    made.tools_settled({**settled, call.call_id: ToolCallRecord(result="One.", **found)})
+    assert say(made, ContentDelta("I would need the web fetch function.")) is NextStep.CALL_MODEL
+    assert asked(made)[-1]["content"] == CALL_NOW.format(tool="web_fetch")
+    assert say(made, ContentDelta("I would need the web fetch function.")) is NextStep.PUBLISH
+
+
 def test_a_file_that_the_model_goes_on_to_claim_is_said_not_to_be_written() -> None:
     made = hinted("(Call write_file for this.)")
     for _ in range(2):

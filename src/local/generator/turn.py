@@ -401,6 +401,7 @@ SAY_SOMETHING = "Your last message was empty. Answer the question in plain text.
 FROM_RESULT = "Answer in words, from this result: {query}"
 FROM_SEARCH = "Answer in a sentence, from this result, and say its title and URL: {query}"
 READ_PAGE = "Call web_fetch with {link}, then answer: {query}"
+_TO_READ = READ_PAGE.partition("{")[0]
 NOT_REMEMBERED = "This is not remembered. Say so in words: {query}"
 NOT_ALLOWED = "The user did not allow it, so it was not done. Say so in words: {query}"
 NOT_THERE = "There is no such tool. Answer in words: {query}"
@@ -554,14 +555,16 @@ class Turn:
         """Return the messages since the question, with a line behind each round of results. The lines of earlier
         rounds stay, so that the prompt only grows.
         """
-        messages, query = list[Json](), self.question.query
+        messages = list[Json]()
         for step in self._shown_steps():
             messages += step.as_messages()
             if isinstance(step, ToolStep):
-                may_fetch = self.listed is not None and FETCH in self.listed
-                line = closing_line(step.records, query, may_fetch=may_fetch)
-                messages.append({"role": "user", "content": line})
+                messages.append({"role": "user", "content": self._line_behind(step)})
         return messages
+
+    def _line_behind(self, step: ToolStep) -> str:
+        may_fetch = self.listed is not None and FETCH in self.listed
+        return closing_line(step.records, self.question.query, may_fetch=may_fetch)
 
     def _shown_steps(self) -> Sequence[Step]:
         """Return the steps in the prompt: without a call that was only repeated, and without calls that led nowhere,
@@ -822,13 +825,15 @@ class Turn:
         return NextStep.CALL_MODEL
 
     def _left_uncalled(self, step: ModelStep) -> str:
-        """The tool that the line behind the question says to call, and that the first message only talks about. Or it
-        is the memory, where the prompt has nothing of the user's, or the message says that a file is written: that is
-        invented then. Empty if there is none. Small models write "I would call web_search" [m].
+        """The tool that the line before a message says to call, and that the message only talks about. Or it is the
+        memory, where the prompt has nothing of the user's, or the message says that a file is written: that is invented
+        then. Empty if there is none. Small models write "I would call web_search" [m].
         """
-        begun = self._beginning
-        tool = tool_in(hint_in(begun.context.items))
-        if not tool or step.calls or step.is_empty or self.steps != [step]:
+        begun, before = self._beginning, self.steps[-2:-1]
+        tool = "" if before else tool_in(hint_in(begun.context.items))
+        if before and isinstance(before[0], ToolStep) and self._line_behind(before[0]).startswith(_TO_READ):
+            tool = FETCH
+        if not tool or step.calls or step.is_empty:
             return ""
         is_told = bool(begun.exchanges or begun.summary or _TELLS.intersection(x.kind for x in begun.context.items))
         is_named = tool in step.content.replace(" ", "_")  # "the web search function"

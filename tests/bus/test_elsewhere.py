@@ -345,3 +345,14 @@ async def test_a_blob_survives_the_start_of_another_proxy_in_between(machines: M
     whole = {"$blob": name, "size": len(data), "characters": 1, "shown": 0}
     await dice.publish(result(whole=whole), Trace("q"))  # it was stored before the last start
     assert (await asyncio.wait_for(results.get(), 20)).sender == "dice"
+
+
+def test_a_client_that_is_permitted_no_more_loses_its_rights(tmp_path: Path) -> None:
+    clients = {name: tool_elsewhere(name) for name in ("dice", "other")}
+    rights = BlobRights(tmp_path, clients)
+    rights.give("dice", "blob:1")
+    rights.give("other", "blob:1")
+    del clients["dice"]
+    BlobRights(tmp_path, clients).drop_old()
+    assert not rights.has("dice", "blob:1")
+    assert rights.has("other", "blob:1")

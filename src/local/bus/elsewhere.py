@@ -114,10 +114,11 @@ class BlobRights:
         return None
 
     def drop_old(self) -> None:
-        """Remove the rights that were last given more than 30 days ago."""
+        """Remove the rights that were last given more than 30 days ago, and those of clients that are none any more."""
+        known = {quote(client, safe="") for client in self._clients}
         for path in self._folder.glob("*/*"):
             with suppress(OSError):
-                if path.stat().st_mtime < time.time() - KEPT_SECONDS:
+                if path.parent.name not in known or path.stat().st_mtime < time.time() - KEPT_SECONDS:
                     path.unlink()
 
     def _path(self, client: str, blob: str) -> Path:

@@ -289,7 +289,7 @@ async def _joined(part: ParticipantSpec, name: str) -> ParticipantSpec:
             bus.reject(str(error), envelope.payload)
             return
         is_another = envelope.instance != bus.instance
-        if is_another and status.name == name and status.state != "stopping" and not taken.done():
+        if is_another and name == status.name == envelope.sender and status.state != "stopping" and not taken.done():
             taken.set_result(status.pid)
 
     def newcomer(state: Literal["starting", "stopping"]) -> ParticipantStatus:

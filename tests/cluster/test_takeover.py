@@ -22,10 +22,10 @@ from local.core.errors import StoreFailed
 from local.journal.jetstream import JetStreamLog, LogAddress
 from local.journal.replicated import ReplicatedJournalStore
 from local.journal.schema import Stored
+from tests.nats_cluster import Cluster
 
 log = logging.getLogger(__name__)
 
-Cluster = Any  # the class is in conftest.py, which no test can import
 OWNER = Path(__file__).with_name("owner.py")
 ROOT = Path(__file__).parents[2]
 
@@ -124,7 +124,7 @@ async def take_over_and_over(
         killed = None
         for batch in range(sessions.chance.randint(*batches)):
             if turn % 5 == 0 and batch == 1:
-                killed = await cluster.leader("cell")
+                killed = await cluster.leader("cell_g1")
                 cluster.kill(killed)
             await sessions.commit(owner, sessions.batch(size))
         if killed is not None:

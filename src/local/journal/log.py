@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 
 from local.core.errors import StoreFailed
 from local.journal.schema import put
-from local.journal.store import Change, Commit, Forgetting, Redaction, Registration, Removal
+from local.journal.store import Change, Commit, Forgetting, Redaction, Registration, Removal, set_progress
 
 
 class CommitLog(Protocol):
@@ -46,14 +46,38 @@ class CommitLog(Protocol):
         ...
 
 
+Rows = Sequence[Sequence[Any]]
+
+
 @dataclass(frozen=True, slots=True)
 class Takeover:
-    """The first record of each owner. The owner before it is behind from then on."""
+    """The first record of each owner. The owner before it is behind from then on.
+
+    An owner that has restored a snapshot of its other stores sets the progress of consumers, rows of these tables, back
+    to that of the snapshot: what the stores lack is delivered again.
+    """
 
     owner: str
+    consumers: Rows = ()
+    deliveries: Rows = ()
+
+    def apply(self, db: sqlite3.Connection) -> None:
+        set_progress(db, {"consumers": self.consumers, "deliveries": self.deliveries})
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The last record of a stream, with the name of the one that continues it. It is no part of the journal."""
+
+    to: str
 
     def apply(self, db: sqlite3.Connection) -> None:
         """Nothing in the journal changes."""
+
+
+def moved_to(record: bytes) -> str:
+    """Return the name in a record of `Moved`; empty for any other."""
+    return str(json.loads(record)[2]["to"]) if record.startswith(b'["Moved",') else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +85,7 @@ class TableRows:
     """Rows of a table, without their checksums: a part of the journal with which a log begins. The state comes last."""
 
     table: str
-    rows: Sequence[Sequence[Any]]
+    rows: Rows
 
     def apply(self, db: sqlite3.Connection) -> None:
         for row in self.rows:
@@ -70,7 +94,7 @@ class TableRows:
 
 _ADAPTERS: dict[str, TypeAdapter[Any]] = {
     kind.__name__: TypeAdapter(kind)
-    for kind in (Commit, Registration, Forgetting, Redaction, Removal, Takeover, TableRows)
+    for kind in (Commit, Registration, Forgetting, Redaction, Removal, Takeover, Moved, TableRows)
 }
 
 

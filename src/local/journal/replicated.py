@@ -14,6 +14,8 @@ Invariants.
 - A record whose append or carrying out was interrupted is in doubt. It is finished, with the same bytes and at the same
   position, before any other change begins, so that a lost answer makes nothing twice.
 - A change that the journal would refuse is refused before it is appended: a record can always be carried out.
+- A cell's owner (`run/cell.py`) takes over under its id. A journal that has that id starts only while the last owner in
+  the log has it: one that was replaced is not to take the log back.
 - A file is only filled from a log that continues it, or if it is empty. A journal that a log does not contain is never
   overwritten; an empty log begins with the journal that is there.
 
@@ -34,23 +36,24 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from local.core.database import UNWRITABLE_SECONDS, OpeningLog
 from local.core.errors import LocalError, StoreFailed, StoreFenced, StoreInDoubt, StoreUnwritable
 from local.journal.delivery import ConsumerChanges
-from local.journal.log import CommitLog, TableRows, Takeover, pack, unpack
+from local.journal.log import CommitLog, Rows, TableRows, Takeover, pack, unpack
 from local.journal.recovery import salvage, set_aside
-from local.journal.schema import COLUMNS, Appended, read_state, rows
+from local.journal.schema import COLUMNS, Appended, Entry, read_state, rows
 from local.journal.store import (
     FULL_CHECK_BYTES,
     Change,
     Commit,
     Forgetting,
     JournalStore,
+    Redaction,
     Removable,
     Removal,
     registration,
@@ -66,7 +69,22 @@ PAGE = 64  # entries read at once
 RECORD_BYTES = 512 * 1024  # of the rows in one record
 Record = tuple[int, bytes]  # with its position
 
-_CREATE = "CREATE TABLE IF NOT EXISTS replica (id INTEGER PRIMARY KEY, position INTEGER NOT NULL, record BLOB NOT NULL)"
+_CREATE = (
+    "CREATE TABLE IF NOT EXISTS replica (id INTEGER PRIMARY KEY, position INTEGER NOT NULL, record BLOB NOT NULL,"
+    " owner TEXT NOT NULL DEFAULT '', redaction INTEGER NOT NULL DEFAULT 0)"
+)
+_PUT = "INSERT OR REPLACE INTO replica VALUES (1, ?, ?, ?, ?)"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The owner of a cell's log, by its id. It takes over with the `progress` of consumers, if that is set back;
+    without `takes_over` it only continues.
+    """
+
+    name: str
+    takes_over: bool = False
+    progress: Mapping[str, Rows] = field(default_factory=lambda: {"consumers": (), "deliveries": ()})
 
 
 class ReplicatedJournalStore(JournalStore):
@@ -85,11 +103,14 @@ class ReplicatedJournalStore(JournalStore):
         path: Path,
         log: CommitLog,
         *,
+        owner: Owner | None = None,
+        keep: Callable[[Sequence[Entry]], Awaitable[object]] | None = None,
         clock: Callable[[], float] = time.time,
         full_check_bytes: int | None = FULL_CHECK_BYTES,
     ) -> None:
+        """`keep` stores elsewhere the files that entries refer to; they are not committed before it returns."""
         super().__init__(path, clock=clock, full_check_bytes=full_check_bytes)
-        self._log = log
+        self._log, self._owner, self._keep = log, owner, keep
         self._connected = AsyncExitStack()
         self._changing = asyncio.Lock()
         self._position = 0
@@ -99,7 +120,7 @@ class ReplicatedJournalStore(JournalStore):
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
-            last = await _patiently(lambda: stack.enter_async_context(self._log.open()))
+            last = await patiently(lambda: stack.enter_async_context(self._log.open()))
             self._mend = set_aside if last else salvage
             await super().__aenter__()
             stack.push_async_exit(super().__aexit__)
@@ -108,7 +129,7 @@ class ReplicatedJournalStore(JournalStore):
                 if last:
                     raise self._not_a_copy()
                 await self._begin_log()
-            await _patiently(self._take_over)
+            await patiently(self._take_over)
             self._connected = stack.pop_all()
         return self
 
@@ -126,6 +147,8 @@ class ReplicatedJournalStore(JournalStore):
             for name in commit.changes.keys() - self._names:
                 await self._require(name)
             if commit.is_to_last:
+                if self._keep is not None:
+                    await self._keep(commit.entries)
                 both, self._unlogged = _joined(self._unlogged, commit.changes), {}
                 return await self._record(replace(commit, changes=both))
             appended = await self._database.run_unsynced(commit.apply)
@@ -177,12 +200,16 @@ class ReplicatedJournalStore(JournalStore):
         """Carry out records, but those that the file contains; returns the result of the last. `change` is that of a
         single one, if it need not be read from it.
         """
-        position, _ = _replica(db) or (0, b"")
+        known = replica(db) or Replica(0, b"", "", 0)
         result = None
         for at, record in records:
-            if at > position:
-                result = self._apply(db, change or unpack(record))
-                db.execute("INSERT OR REPLACE INTO replica VALUES (1, ?, ?)", (at, _digest(record)))
+            if at > known.position:
+                made = change or unpack(record)
+                result = self._apply(db, made)
+                owner = made.owner if isinstance(made, Takeover) else known.owner
+                redaction = at if isinstance(made, Redaction) else known.redaction
+                known = Replica(at, _digest(record), owner, redaction)
+                db.execute(_PUT, known)
         return result
 
     def _keep_mark(self, db: sqlite3.Connection) -> None:
@@ -193,16 +220,24 @@ class ReplicatedJournalStore(JournalStore):
     async def _take_over(self) -> None:
         for _ in range(MOST_TAKEOVERS):
             await self._catch_up()
+            await self._require_owner()
+            owner = self._owner or Owner(uuid.uuid4().hex)
             with suppress(StoreFenced):  # by the last record of the owner before, or by another that takes over
-                await self._record(Takeover(uuid.uuid4().hex))
+                await self._record(Takeover(owner.name, **owner.progress))
                 return
         raise StoreFenced(f"{self._path}: other processes take over the journal's log at the same time")
+
+    async def _require_owner(self) -> None:
+        """Raise `StoreFenced` in a journal that continues after another cell's owner."""
+        known = await self._database.run(replica)
+        if self._owner is not None and not self._owner.takes_over and known and known.owner != self._owner.name:
+            raise StoreFenced(f"{self._path}: another machine runs this cell now")
 
     async def _catch_up(self) -> None:
         """Carry out all records that the file lacks."""
         self._in_doubt = None
-        known = await self._database.run(_replica)
-        self._position, digest = known or (0, b"")
+        known = await self._database.run(replica)
+        self._position, digest = known[:2] if known else (0, b"")
         is_copy = known is None
         count = 0
         async for batch in _batches(self._log.read(max(0, self._position - 1))):
@@ -232,9 +267,8 @@ class ReplicatedJournalStore(JournalStore):
         position, record = 0, b""
         async for part in self._parts():
             record = pack(part)
-            position = await _patiently(partial(self._log.append, record, position))
-        sql = "INSERT OR REPLACE INTO replica VALUES (1, ?, ?)"
-        await self._database.run(lambda db: db.execute(sql, (position, _digest(record))))
+            position = await patiently(partial(self._log.append, record, position))
+        await self._database.run(lambda db: db.execute(_PUT, Replica(position, _digest(record), "", 0)))
 
     async def _parts(self) -> AsyncIterator[TableRows]:
         """Yield the journal in parts of a record each, its state last."""
@@ -255,7 +289,8 @@ class ReplicatedJournalStore(JournalStore):
         )
 
 
-async def _patiently(attempt: Callable[[], Awaitable[T]]) -> T:
+async def patiently(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Return the result of `attempt()`, repeated while the log is not available, which is logged."""
     waiting = OpeningLog()
     while True:
         try:
@@ -282,15 +317,26 @@ def _joined(earlier: Mapping[str, ConsumerChanges], later: Mapping[str, Consumer
     return {name: earlier.get(name, nothing).followed_by(later.get(name, nothing)) for name in names}
 
 
-def _replica(db: sqlite3.Connection) -> tuple[int, bytes] | None:
-    """The position that the file has reached, and the digest of the record there."""
-    row = db.execute("SELECT position, record FROM replica").fetchone()
-    return None if row is None else (int(row[0]), bytes(row[1]))
+class Replica(NamedTuple):
+    """What a file has of a log: the position that it has reached, the digest of the record there, the last owner, and
+    the position of the last redaction.
+    """
+
+    position: int
+    record: bytes
+    owner: str
+    redaction: int
+
+
+def replica(db: sqlite3.Connection) -> Replica | None:
+    """Return what the file has of a log; None if it never was a copy of one."""
+    row = db.execute("SELECT position, record, owner, redaction FROM replica").fetchone()
+    return None if row is None else Replica(*row)
 
 
 def _is_apart(db: sqlite3.Connection) -> bool:
     """Whether the file is a journal, not an empty one, that was never a copy of a log."""
-    return _replica(db) is None and _has_content(db)
+    return replica(db) is None and _has_content(db)
 
 
 def _is_unfinished(db: sqlite3.Connection) -> bool:

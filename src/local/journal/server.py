@@ -6,22 +6,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import ClassVar, Self
 
-from pydantic import Field
-
 from local.bus.blobs import BlobStore, references
 from local.bus.envelope import MARK, Envelope, decode
-from local.bus.message import ErrorInfo, Message
-from local.bus.messages import SessionDeleted
+from local.bus.message import ErrorInfo, Message, parse_object
+from local.bus.messages import QueryReceived, SessionDeleted
 from local.bus.receiving import FILE_NAME as REJECTED
 from local.bus.receiving import RejectLog
-from local.core.config import Settings
-from local.core.errors import ConfigError, LocalError, MalformedFrame, StoreDamaged, StoreUnwritable
-from local.journal.delivery import MAX_FAILURES, DeliveryLimits
+from local.core.errors import LocalError, MalformedFrame, StoreDamaged, StoreUnwritable
+from local.journal.config import JournalConfig as JournalConfig
+from local.journal.config import missing_client, owner_of
+from local.journal.delivery import DeliveryLimits
 from local.journal.messages import (
     DeadLetterEntry,
     JournalConfirmed,
@@ -39,7 +38,7 @@ from local.journal.messages import (
     JournalRedeliver,
     JournalRedelivered,
 )
-from local.journal.schema import FILE_NAME, Stored
+from local.journal.schema import FILE_NAME, Entry, Stored
 from local.journal.store import JournalStore
 from local.journal.writer import JournalWriter
 from local.memory.messages import MemoryDeleted
@@ -142,27 +141,30 @@ MOST_DEAD = 200  # in one answer
 LONGEST_REASON = 500  # characters
 
 
-class JournalConfig(Settings):
-    """The settings of `journal.yaml`; the comments there explain each key."""
-
-    max_age_days: float = Field(365.0, gt=0)
-    max_megabytes: float = Field(2048.0, gt=0)
-    ack_wait_seconds: float = Field(1.0, gt=0)
-    max_deliver: int = Field(3, ge=1)
-    max_failures: int = Field(MAX_FAILURES, ge=1)
-    log: str = ""
-
-
-def _open_replicated(path: Path, address: str) -> JournalStore:
+def _open_replicated(folder: Path, address: str) -> JournalStore:
     try:
         from local.journal.jetstream import JetStreamLog, LogAddress
-    except ImportError:
-        raise ConfigError(
-            "journal.yaml: log: the client of NATS is not installed; run `pip install 'local2-assistant[nats]'`"
-        ) from None
-    from local.journal.replicated import ReplicatedJournalStore
+    except ImportError as error:
+        raise missing_client(error) from None
+    from local.journal.replicated import Owner, ReplicatedJournalStore
 
-    return ReplicatedJournalStore(path, JetStreamLog(LogAddress.parse(address)))
+    kept, owner = JetStreamLog(LogAddress.parse(address), folder=folder), owner_of(folder)
+    return ReplicatedJournalStore(
+        folder / FILE_NAME,
+        kept,
+        owner=Owner(owner) if owner else None,
+        keep=lambda entries: kept.keep(_files_of(entries, folder)),
+    )
+
+
+def _files_of(entries: Sequence[Entry], folder: Path) -> Iterator[str]:
+    """Yield the files of the data directory that messages refer to: large fields, and attachments with their marks."""
+    for entry in entries:
+        if MARK.encode() in entry.frame:
+            yield from (f"blobs/{name[:2]}/{name}" for name in references(decode(entry.frame).payload))
+        if entry.subject == QueryReceived.subject and b'"attachments":["' in entry.frame:
+            for attachment_id in parse_object(decode(entry.frame).payload, "payload")["attachments"]:
+                yield from (f"attachments/{path.name}" for path in (folder / "attachments").glob(f"{attachment_id}*"))
 
 
 class Journal(Participant):
@@ -194,7 +196,7 @@ class Journal(Participant):
     def build(cls, config: JournalConfig, resources: Resources) -> Self:
         """Build the journal with its file below the data directory. Raises `ConfigError`."""
         folder = resources.data_dir
-        store = _open_replicated(folder / FILE_NAME, config.log) if config.log else JournalStore(folder / FILE_NAME)
+        store = _open_replicated(folder, config.log) if config.log else JournalStore(folder / FILE_NAME)
         return cls(config, store, BlobStore(folder / "blobs"), RejectLog(folder / REJECTED))
 
     @asynccontextmanager

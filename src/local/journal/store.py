@@ -210,6 +210,18 @@ def _put_servers(db: sqlite3.Connection, name: str, instances: Sequence[str | No
     put(db, "servers", (name, current, json.dumps(list(fenced))))
 
 
+PROGRESS = ("consumers", "deliveries")  # tables
+
+
+def set_progress(db: sqlite3.Connection, progress: Mapping[str, Sequence[Sequence[object]]]) -> None:
+    """Set consumers back to an earlier progress, rows of each table in `PROGRESS`; others stay as they are."""
+    for name, *_ in progress["consumers"]:
+        db.execute("DELETE FROM deliveries WHERE consumer = ?", (name,))
+    for table in PROGRESS:
+        for row in progress[table]:
+            put(db, table, tuple(row))
+
+
 SLICE = 500  # entries removed in one transaction: appends wait no longer than for that
 FREED_PAGES = 1000  # given back to the file system in one transaction, of 4 kB each
 _ENTRY_OVERHEAD = 500  # bytes of header columns and indexes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ import pytest
 from local.core.errors import NotOnRecord, StoreFailed, StoreFenced, StoreFull, StoreInDoubt, StoreUnwritable
 from local.journal.delivery import ConsumerChanges, DeliveryFailures
 from local.journal.log import CommitLog
-from local.journal.replicated import ReplicatedJournalStore
-from local.journal.schema import Appended, Entry, JournalState
-from local.journal.store import JournalStore
+from local.journal.replicated import Owner, ReplicatedJournalStore
+from local.journal.schema import Appended, Entry, JournalState, rows
+from local.journal.store import PROGRESS, JournalStore
 from tests.logs import MemoryLog, SharedFileLog
 
 MakeEntry = Callable[..., Entry]
@@ -69,6 +69,51 @@ async def test_who_was_replaced_confirms_nothing_any_more(
             assert await owner.commit([entry(4)]) == [Appended(3, True)]
     async with ReplicatedJournalStore(tmp_path / "a" / "journal.db", either_log) as again:
         assert [one.entry.envelope_id for one in await again.read(limit=9)] == ["id-1", "id-2", "id-4"]
+
+
+async def test_the_replaced_owner_of_a_cell_does_not_take_it_back(
+    either_log: CommitLog, tmp_path: Path, entry: MakeEntry
+) -> None:
+    def journal(machine: str, *, takes_over: bool) -> ReplicatedJournalStore:
+        owner = Owner(machine, takes_over=takes_over)
+        return ReplicatedJournalStore(tmp_path / machine / "journal.db", either_log, owner=owner)
+
+    for is_restart in (False, True):
+        async with journal("a", takes_over=not is_restart) as first:
+            await first.commit([entry(1 + is_restart)])
+    async with journal("b", takes_over=True) as second:
+        await second.commit([entry(3)])
+    with pytest.raises(StoreFenced, match="another machine runs this cell now"):
+        await journal("a", takes_over=False).__aenter__()
+    async with journal("b", takes_over=False) as second:
+        assert await second.commit([entry(4)]) == [Appended(4, True)]
+
+
+async def test_a_new_owner_has_delivered_again_what_its_other_stores_lack(
+    either_log: CommitLog, tmp_path: Path, entry: MakeEntry
+) -> None:
+    async with ReplicatedJournalStore(tmp_path / "a" / "journal.db", either_log) as first:
+        await first.register("critic", ["query."], floor=0)
+        await first.commit([entry(number) for number in range(1, 5)], {"critic": ConsumerChanges(settled={1})})
+        progress = await first._database.run(lambda db: {table: list(rows(db, table)) for table in PROGRESS})
+        await first.commit([entry(5)], {"critic": ConsumerChanges(settled={2, 3}, dead_letters={5: "no"})})
+    owner = Owner("b", takes_over=True, progress=progress)
+    async with ReplicatedJournalStore(tmp_path / "b" / "journal.db", either_log, owner=owner) as second:
+        consumer = await second.consumer("critic")
+        assert (consumer.floor, consumer.dead_letters) == (1, {})
+
+
+async def test_files_are_stored_before_the_message_that_refers_to_them(
+    log: MemoryLog, tmp_path: Path, entry: MakeEntry
+) -> None:
+    kept: list[tuple[int, str]] = []
+
+    async def keep(entries: Sequence[Entry]) -> None:
+        kept.append((len(log.records), entries[0].envelope_id))
+
+    async with ReplicatedJournalStore(tmp_path / "journal.db", log, keep=keep) as store:
+        await store.commit([entry(1)])
+    assert kept == [(1, "id-1")]  # after the owner's record
 
 
 async def test_a_record_of_the_owner_before_may_arrive_during_the_takeover(

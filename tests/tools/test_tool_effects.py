@@ -6,14 +6,14 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from local.bus.envelope import Envelope
+from local.bus.envelope import Envelope, Trace
 from local.bus.message import ErrorInfo
-from local.bus.messages import Grant, SessionDeleted, ToolRequest, ToolResult
-from local.core.errors import ConfigError, StoreFailed, StoreFenced, StoreFull, ToolError
+from local.bus.messages import Grant, SessionDeleted, ToolBegins, ToolRequest, ToolResult
+from local.core.errors import ConfigError, NotConfirmed, StoreFailed, StoreFenced, StoreFull, ToolError
 from local.memory.messages import MemoryDeleted
 from local.runtime.participant import Resources, Settingless
 from local.tools.effects import EffectCall, EffectStore, StoredEffect
@@ -128,6 +128,34 @@ async def test_a_call_whose_process_ended_in_the_middle_is_not_repeated_but_repo
             assert successor.notes == []
     async with process() as last:
         assert await ask(last) == result
+
+
+async def test_a_call_begins_when_that_is_on_record_where_another_machine_can_continue(
+    process: Start, tmp_path: Path
+) -> None:
+    class Record:
+        blobs = None
+        begun: ClassVar[list[ToolBegins]] = []
+        is_there = False
+
+        async def publish(self, message: ToolBegins, trace: Trace, *, envelope_id: str, seconds: float) -> None:
+            if not self.is_there:
+                raise NotConfirmed(message.subject, seconds)
+            assert tool.notes == []
+            self.begun.append(message)
+
+    async with process() as tool:
+        tool.lent(Resources(tmp_path, is_replicated=True))
+        record: Any = Record()
+        tool.grants, tool.bus = NoteTool.grants, record
+        with pytest.raises(NotConfirmed):
+            await ask(tool, request(call_id="q1:0:1"))
+        assert tool.notes == []
+        record.is_there = True
+        for _ in range(2):
+            assert (await ask(tool)).result == "noted: milk"
+        assert tool.notes == ["milk"]
+        assert [(begins.call_id, begins.args) for begins in Record.begun] == [("q1:0:0", request().args)]
 
 
 async def test_a_known_call_with_other_arguments_is_refused(process: Start) -> None:

@@ -701,6 +701,18 @@ class ToolRequest(RespondentMessage):
         return self.tool
 
 
+class ToolBegins(RespondentMessage):
+    """A tool is about to begin a call that changes something. Published only by a system that another machine can
+    continue: it is recorded there before the call begins.
+    """
+
+    subject = "tool.begins"
+    delivery = Delivery.CONFIRMED
+    call_id: str
+    tool: str
+    args: dict[str, Any]
+
+
 class ToolResult(RespondentMessage):
     """A tool's answer to a call: either `result` or `error`. `sources` are the addresses that the text came from,
     `links` those that it links to; `tainted` says that the result of a trusted tool contains untrusted content, and

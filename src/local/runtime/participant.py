@@ -56,7 +56,8 @@ class Resources:
     model of their own use it with that window, because another window would make the model server load it again.
     `ollama_url` is the address of Ollama, whether it is used or not. `layers` are the settings folders, the user's
     last. `workspace` is the folder that the user has chosen for the assistant to work in. `clock_ahead` is how many
-    seconds the clock of the bus's machine is ahead of this one's.
+    seconds the clock of the bus's machine is ahead of this one's. `is_replicated` says that another machine can
+    continue this system.
     """
 
     data_dir: Path
@@ -69,6 +70,7 @@ class Resources:
     layers: tuple[Path, ...] = ()
     workspace: Path | None = None
     clock_ahead: float = 0.0
+    is_replicated: bool = False
 
     @property
     def workspace_folder(self) -> Path:

@@ -15,7 +15,7 @@ from typing import Self
 from weakref import WeakValueDictionary
 
 from local.bus.message import ErrorInfo
-from local.bus.messages import ToolRequest, ToolResult
+from local.bus.messages import ToolBegins, ToolRequest, ToolResult
 from local.core import failpoints
 from local.core.database import OwnedDatabase, within_patience
 from local.core.errors import StoreFailed, ToolError
@@ -138,12 +138,12 @@ NOT_REPEATED = "it may or may not have happened; it is not repeated"
 DELETED = ToolError("this call was made before; how it ended was deleted, and it is not repeated", kind="deleted")
 
 
-def key_of(request: ToolRequest) -> str:
+def key_of(request: ToolRequest | ToolBegins | ToolResult) -> str:
     """The key of a call, equal in every request that repeats it; two respondents count their calls alike."""
     return f"{request.respondent_id} {request.call_id}"
 
 
-def request_digest(request: ToolRequest) -> str:
+def request_digest(request: ToolRequest | ToolBegins) -> str:
     """Return a digest of a request's tool and arguments; the record holds no arguments."""
     asked = json.dumps([request.tool, request.args], sort_keys=True)
     return hashlib.sha256(asked.encode()).hexdigest()
@@ -196,10 +196,12 @@ class AtMostOnce:
         attempt: Callable[[float], Awaitable[ToolResult]],
         explain: Callable[[Exception], ToolResult],
         seconds: float,
+        announce: Callable[[], Awaitable[object]] | None = None,
     ) -> ToolResult:
         """Return the result of `attempt` if the call is not recorded, else of the recorded run. An error of `attempt`
         is recorded as `explain` words it. While nothing can be written, as on a full disk, it waits: at most half of
         the `seconds` of a call, and no longer than its approval is valid; `attempt` receives the remaining seconds.
+        It is not called before `announce` has returned, if there is that.
 
         Raises `ToolError` if nothing was done: the id belongs to another call (conflict), or it could not be recorded
         (store_failed, store_full); `StoreFenced` in a process that was replaced.
@@ -215,6 +217,8 @@ class AtMostOnce:
                 result = on_record(request, known)
                 return result if known.outcome is not None else await self._recorded(key, result.encode())
             try:
+                if announce is not None:
+                    await announce()
                 outcome = (await attempt(seconds - waited)).encode()
             except Exception as error:
                 await self._recorded(key, explain(error).encode())

@@ -8,7 +8,15 @@ from typing import Any, ClassVar, Self
 
 from local.bus.envelope import Envelope
 from local.bus.message import Message
-from local.bus.messages import QueryCancel, SessionDeleted, ToolRequest, ToolResult, ToolSchema, ToolSchemaRequest
+from local.bus.messages import (
+    QueryCancel,
+    SessionDeleted,
+    ToolBegins,
+    ToolRequest,
+    ToolResult,
+    ToolSchema,
+    ToolSchemaRequest,
+)
 from local.core.config import Settings
 from local.memory.messages import MemoryDeleted
 from local.runtime.participant import Handles, Kind, Participant, Publications, Resources, on
@@ -29,7 +37,7 @@ class ToolGroup(Participant):
         super().__init_subclass__(**named)
         said = {each for tool in cls.tools for each in tool.publishes or ()}
         results = (ToolResult.subject + tool.name for tool in cls.tools)
-        cls.publishes = (*(vars(cls).get("publishes") or ()), ToolSchema, *said, *results)
+        cls.publishes = (*(vars(cls).get("publishes") or ()), ToolSchema, ToolBegins, *said, *results)
 
     def __init__(self, config: Settings, tools: Sequence[Tool]) -> None:
         super().__init__(config)

@@ -27,6 +27,7 @@ from local.bus.messages import (
     QueryCancel,
     RecallScore,
     SessionDeleted,
+    ToolBegins,
     ToolRequest,
     ToolResult,
     ToolSchema,
@@ -41,7 +42,7 @@ from local.core.secrets import secret_mask
 from local.memory.messages import OWNER, MemoryDeleted
 from local.runtime.participant import Handles, Kind, Participant, Publications, Resources, declaration_of, on
 from local.runtime.runner import explained
-from local.tools.effects import AtMostOnce, EffectStore, outcome_unknown
+from local.tools.effects import AtMostOnce, EffectStore, key_of, outcome_unknown
 from local.tools.grants import NOT_GRANTED, GrantGuard
 
 # The parameters of a tool's `run`: the JSON Schema for the model, and the validation of its arguments.
@@ -267,6 +268,7 @@ async def in_own_thread(function: Callable[[], T], name: str) -> T:
 __all__ = ["Tool", "ToolOutput"]
 
 CALLS_AT_ONCE = 8
+_CALLS = uuid.UUID("0a5f0e0b-6a0e-4f07-9f0f-0b5a3a9d1c66")
 _SCHEMAS = uuid.UUID("0d0c2f0e-4c0d-4b5e-9a6d-7a1f6b1f5a35")
 MAX_RESULT_CHARS = 100_000
 MAX_ERROR_CHARS = 4000
@@ -295,7 +297,7 @@ class Tool(Participant):
     """
 
     kind = Kind.TOOL
-    publishes: ClassVar[Publications | None] = ()
+    publishes: ClassVar[Publications | None] = (ToolBegins,)
     Config: ClassVar[type[Settings]] = ToolSettings
     effect: ClassVar[Literal["none", "read", "write"]] = "read"
     safety: ClassVar[Safety] = UNDECLARED_SAFETY
@@ -324,6 +326,7 @@ class Tool(Participant):
         self._running = RunningCalls(self.name, has_effects=self.effect == "write")
         self._record_path: Path | None = None
         self._effects: AtMostOnce | None = None  # while it is open
+        self._is_replicated = False  # whether a call with effects has to be on record on other machines, too
 
     @classmethod
     def build(cls, config: Any, resources: Resources) -> Self:
@@ -341,6 +344,7 @@ class Tool(Participant):
         gatekeeper's clock.
         """
         self.grants = GrantGuard(resources.data_dir, lambda: time.time() + resources.clock_ahead)
+        self._is_replicated = resources.is_replicated
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -498,7 +502,20 @@ class Tool(Participant):
             partial(self._run_within_limit, request, arguments),
             lambda error: self._internal_error(request, error),
             seconds,
+            partial(self._announce_call, request) if self._is_replicated else None,
         )
+
+    async def _announce_call(self, request: ToolRequest) -> None:
+        """Have on record, on other machines, too, that a call begins."""
+        begins = ToolBegins(
+            query_id=request.query_id,
+            respondent_id=request.respondent_id,
+            call_id=request.call_id,
+            tool=self.name,
+            args=request.args,
+        )
+        envelope_id = uuid.uuid5(_CALLS, key_of(request)).hex
+        await self.bus.publish(begins, self.asked_by(), envelope_id=envelope_id, seconds=self.timeout_seconds)
 
     async def _run_within_limit(self, request: ToolRequest, arguments: Mapping[str, Any], seconds: float) -> ToolResult:
         started = time.monotonic()

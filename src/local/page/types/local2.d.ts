@@ -1431,6 +1431,15 @@ export interface TodoUpdated {
   items: TodoItem[];
 }
 
+/** A tool is about to begin a call that changes something. Published only by a system that another machine can continue: it is recorded there before the call begins. */
+export interface ToolBegins {
+  query_id: string;
+  respondent_id: string;
+  call_id: string;
+  tool: string;
+  args: Record<string, unknown>;
+}
+
 /** One tool call in the record of an answer. `made_by` is the respondent that made it, if another one; `tainted` means that its result taints the session, `folder` names the folder that the owner would have to trust to avoid that, `after_taint` that untrusted content was in front of the model that made it. */
 export interface ToolCallRecord {
   call_id: string;
@@ -2011,6 +2020,7 @@ export interface Messages {
   [subject: `skills.result.${string}`]: SkillResult;
   "skills.changed": SkillsChanged;
   "todo.updated": TodoUpdated;
+  "tool.begins": ToolBegins;
   "tool.job": ToolJob;
   [subject: `tool.progress.${string}`]: ToolProgress;
   [subject: `tool.request.${string}`]: ToolRequest;

@@ -17,14 +17,22 @@ async def run(options: Namespace) -> list[Figure]:
     """`cells`: the matrix. Else the random run of `seed`: so many `queries` in `sessions`, a fault `every` seconds.
 
     With `observers` those take part, are hit and are judged, too; with `agents` users have tasks done by them instead,
-    for so many `seconds`.
+    for so many `seconds`. With `takeovers` a cell on three NATS servers loses so many machines.
 
     What was found in detail is logged.
     """
-    sys.path.insert(0, str(SUITE))
+    sys.path[:0] = [str(SUITE), str(SUITE.parents[1])]
     suite = importlib.import_module("chaos_harness.measure")
     if options.cells:
         measured = await suite.full_matrix()
+    elif options.takeovers:
+        measured = await suite.cell_run(
+            seed=options.seed,
+            sessions=options.sessions,
+            queries=options.queries,
+            every=options.every,
+            takeovers=options.takeovers,
+        )
     elif options.agents:
         measured = await suite.agents_run(
             seed=options.seed,

@@ -73,6 +73,7 @@ def _add_chaos(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--observers", action="store_true", help="memory, critic, reward and respondent B are hit too")
     group.add_argument("--agents", action="store_true", help="users have tasks done by agents, for so many --seconds")
     group.add_argument("--seconds", type=float, default=120.0, help="of --agents")
+    group.add_argument("--takeovers", type=int, default=0, help="a cell on NATS servers loses so many machines instead")
     group.add_argument("--cells", action="store_true", help="the matrix of failpoints instead of the random run")
 
 

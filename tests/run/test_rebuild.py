@@ -20,18 +20,25 @@ from local.bus.messages import (
     SessionImported,
     SessionSettings,
     SessionTitled,
+    ToolBegins,
+    ToolRequest,
+    ToolResult,
 )
 from local.critic.messages import CritiqueResult, RewardEvent, UserFeedback
 from local.generator.history import ConversationService
+from local.generator.output import new_turn
 from local.generator.running_reward import RunningReward
 from local.generator.sessions import Labels, SessionFilter, SessionRecord
+from local.generator.steps import ModelStep, Step, ToolStep, parse_step, result_text
 from local.journal.schema import Entry
 from local.journal.store import JournalStore
 from local.memory.messages import MemoryAnnotated, engram_id
 from local.memory.service import EngramService
 from local.reward.reward import RatingStore
-from local.run.upkeep import missing, rebuild, rebuild_missing
+from local.run.upkeep import catch_up, missing, rebuild, rebuild_missing
+from local.tools.effects import NOT_REPEATED, EffectCall, EffectStore, StoredEffect
 
+ENVELOPE = Envelope("query.received", "id-4", "api", "i", 4, "q2", b"{}", session_id="s1", user_id="ann")
 BRANCHED = SessionBranched(session_id="b", branched_from="s1", before="q2", branched_at=7.0)
 EVERYBODY = ("generator", "generator_b", "memory", "reward")
 
@@ -130,6 +137,64 @@ def test_names_pins_and_branches_of_sessions_come_back(data_dir: Path) -> None:
     for name in ("conversation", "conversation_b"):
         rebuild(data_dir, name)
     asyncio.run(look())
+
+
+def test_stores_of_a_snapshot_are_brought_up_to_date(data_dir: Path) -> None:
+    """What the record of the respondent and the tools' records of effects lack of the journal is added to them."""
+
+    async def interrupted() -> None:
+        async with ConversationService(data_dir / "conversation.db") as conversation:
+            await conversation.accept(new_turn(QueryReceived(query_id="q2", query="q2?"), ENVELOPE, ()))
+            await conversation.add_steps("q2", 0, ["{}"])
+        begun = [ToolBegins(query_id="q2", call_id=f"q2:0:{each}", tool="stamp", args={}) for each in range(2)]
+        ended = ToolResult(query_id="q2", call_id="q2:0:0", tool="stamp", result="stamped")
+        async with JournalStore(data_dir / "journal.db") as journal:
+            await journal.commit([entry(number, message) for number, message in enumerate((*begun, ended), 50)])
+
+    async def look() -> None:
+        async with ConversationService(data_dir / "conversation.db") as conversation:
+            assert await conversation.turn("q1") is None  # the snapshot is later than that
+            turn = await conversation.turn("q2")
+            assert turn is not None
+            assert (turn.status, turn.answer, turn.published) == ("answered", "Two.", True)
+            assert await conversation.steps("q2") == []
+        async with EffectStore(data_dir / "effects" / "stamp.db") as effects:
+            done, unknown = [await effects.begin(EffectCall(f"A q2:0:{each}", "")) for each in range(2)]
+            assert done is not None
+            assert json.loads(done.outcome or "")["result"] == "stamped"
+            assert unknown == StoredEffect(done.asked, None)
+
+    asyncio.run(interrupted())
+    for _ in range(2):  # it may be interrupted, and made again
+        asyncio.run(catch_up(data_dir, EVERYBODY, after=5))
+    asyncio.run(look())
+
+
+def test_an_open_turn_knows_the_calls_that_it_has_made(data_dir: Path) -> None:
+    """It would ask for the same effect in another call, if it began again."""
+    asked = QueryReceived(query_id="q3", query="q3?")
+    read = ToolRequest(query_id="q3", call_id="q3:0:0", tool="read", args={"path": "a"})
+    stamps = [
+        ToolBegins(query_id="q3", call_id=f"q3:{step}:0", tool="stamp", args={"card": step}) for step in (2, 4)
+    ]  # fmt: skip
+    text = ToolResult(query_id="q3", call_id="q3:0:0", tool="read", result="text")
+    unasked = ToolRequest(query_id="q3", call_id="q3:6:0", tool="read", args={"path": "b"})
+
+    async def work() -> list[Step]:
+        async with JournalStore(data_dir / "journal.db") as journal:
+            said = (asked, read, text, *stamps, unasked)
+            await journal.commit([entry(number, message) for number, message in enumerate(said, 50)])
+        for _ in range(2):
+            await catch_up(data_dir, EVERYBODY, after=len(SAID))
+        async with ConversationService(data_dir / "conversation.db") as conversation:
+            return [parse_step(body) for body in await conversation.steps("q3")]
+
+    reading, found, stamping, unknown, again = asyncio.run(work())
+    assert [step.calls[0].call_id for step in (reading, stamping, again) if isinstance(step, ModelStep)] == [
+        "q3:0:0", "q3:2:0", "q3:4:0"
+    ]  # fmt: skip
+    results = [result_text(step.records[0]) for step in (found, unknown) if isinstance(step, ToolStep)]
+    assert results == ["text", f"Error (outcome_unknown): stamp was interrupted: {NOT_REPEATED}"]
 
 
 def test_an_empty_file_is_as_good_as_none(data_dir: Path) -> None:

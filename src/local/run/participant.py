@@ -43,6 +43,7 @@ from local.core.errors import ConfigError, DeclarationNotWritten, LocalError, Ma
 from local.core.routing import Endpoint, Routing
 from local.core.secrets import MaskedStream, SecretStore, secret_mask, with_secrets
 from local.journal.client import JournalClient
+from local.journal.config import JournalConfig
 from local.models.settings import load_models, ollama_url
 from local.run.overrides import overrides_for
 from local.runtime.child import Lifeline
@@ -235,6 +236,7 @@ def _part(
             ollama_url=facts.ollama_url,
             layers=tuple(layers),
             workspace=Path(facts.workspace) if facts.workspace else None,
+            is_replicated=bool(load("journal", JournalConfig, layers).log),
         )
     except NotRunning:
         if addresses is None:

@@ -8,11 +8,12 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Collection, Coroutine
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from local.api.server import listen, require_free, require_token
@@ -44,6 +45,7 @@ from local.core.files import until_next_tick
 from local.core.routing import ModelsConfig
 from local.core.workspace import prepared_workspace
 from local.generator.config import GeneratorConfig
+from local.journal.config import JournalConfig, missing_client
 from local.models.servers import ServerSpec
 from local.models.settings import load_models
 from local.run.backend import Backend, choose_backend, with_backend
@@ -61,6 +63,9 @@ from local.runtime.supervisor import ChildPhase, ChildState, Supervisor
 from local.runtime.warm_up import PRELOAD
 from local.stand_in.server import StandInSettings
 from local.tools.tool import tool_elsewhere
+
+if TYPE_CHECKING:
+    from local.run.cell import Cell
 
 # Requests over the bus to start, stop and restart participants.
 
@@ -425,6 +430,7 @@ def remote_clients(system: SystemConfig) -> dict[str, RemoteClient]:
 API_TARGET = "local.api.app:ApiParticipant"
 JOURNAL = "local.journal.server:Journal"
 EXIT_CONFIG = 2
+EXIT_REPLACED = 3  # another machine runs the cell now
 SERVER_MARGIN_SECONDS = 10.0  # it gives up by itself before that, with the reason
 MISCONFIGURED = f"exit status {EXIT_CONFIG}"
 
@@ -444,6 +450,7 @@ class SystemPlan:
     chat: GeneratorConfig
     workspace: Path
     window: WindowState
+    is_replicated: bool = False
 
     @property
     def api_url(self) -> str | None:
@@ -463,7 +470,12 @@ def run(flags: Flags) -> int:
     directory = RunDirectory(data_dir(flags.data_dir))
     directory.make_data_dir()
     window = window_state(directory.data_dir, headless=flags.headless, insists=flags.desktop)
-    with directory.lock() as lock, logged_to_file(SUPERVISOR, system.log_path(directory.data_dir)) as log_file:
+    log_path, participants = system.log_path(directory.data_dir), {entry.name for entry in system.participants}
+    with (
+        directory.lock() as lock,
+        logged_to_file(SUPERVISOR, log_path) as log_file,
+        _cell(directory.data_dir, layers, participants) as cell,
+    ):
         directory.make_owner_token()
         workspace = prepared_workspace(system, directory.data_dir, layers)
         bus = directory.bus_address(system)
@@ -485,10 +497,23 @@ def run(flags: Flags) -> int:
             chat=chat,
             workspace=workspace,
             window=window,
+            is_replicated=cell is not None,
         )
-        notice = _rebuild_missing(directory.data_dir, {entry.name for entry in system.participants})
+        notice = _rebuild_missing(directory.data_dir, participants)
         with listener or nullcontext():  # the holder of the lock also has the port
-            return asyncio.run(_supervise(plan, directory, lock, declarations, notice))
+            return asyncio.run(_supervise(plan, directory, lock, declarations, notice, cell))
+
+
+def _cell(data_dir: Path, layers: Sequence[Path], participants: Collection[str]) -> AbstractContextManager[Cell | None]:
+    """Return this machine's part in a cell, if `log` in journal.yaml names one. Raises `ConfigError`."""
+    address = load("journal", JournalConfig, layers).log
+    if not address:
+        return nullcontext()
+    try:
+        from local.run.cell import Cell
+    except ImportError as error:
+        raise missing_client(error) from None
+    return Cell(data_dir, address, participants)
 
 
 def _backend(flags: Flags, system: SystemConfig, models: ModelsConfig) -> Backend:
@@ -513,10 +538,18 @@ def _listen(system: SystemConfig) -> socket.socket:
 
 
 async def _supervise(
-    plan: SystemPlan, directory: RunDirectory, lock: DataDirLock, declarations: SystemDeclarations, notice: str
+    plan: SystemPlan,
+    directory: RunDirectory,
+    lock: DataDirLock,
+    declarations: SystemDeclarations,
+    notice: str,
+    cell: Cell | None,
 ) -> int:
     stop = asyncio.Event()
     async with bus_of(SUPERVISOR, plan.bus, plan.data_dir) as bus, asyncio.TaskGroup() as tasks:
+        if cell is not None:
+            cell.when_lost(partial(asyncio.get_running_loop().call_soon_threadsafe, stop.set))
+            notice = "; ".join(filter(None, (cell.notice, notice)))
         announcer = Announcer(bus, notice)
         supervisor = Supervisor(
             stages(plan), hang_seconds=plan.system.hang_seconds, preload=PRELOAD, on_change=announcer.changed
@@ -549,7 +582,7 @@ async def _supervise(
             print(end, file=sys.stderr)  # noqa: T201
         finally:
             telling.cancel()
-    return 0
+    return EXIT_REPLACED if cell is not None and cell.is_lost else 0
 
 
 async def _announce(
@@ -635,6 +668,7 @@ def _participant(plan: SystemPlan, name: str, target: str) -> ChildSpec:
         ollama_url=plan.backend.ollama_url,
         layers=plan.layers,
         workspace=plan.workspace,
+        is_replicated=plan.is_replicated,
     )
     system, flags = plan.system, plan.flags
     overrides = overrides_for(target, system, flags.generator, flags.respondent_b or {})

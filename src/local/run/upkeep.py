@@ -9,16 +9,17 @@ import os
 import shutil
 import sqlite3
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from local.bus.blobs import BlobStore
 from local.bus.envelope import Envelope, decode, session_of
-from local.bus.message import MAIN_RESPONDENT, Message
+from local.bus.message import MAIN_RESPONDENT, ErrorInfo, Message
 from local.bus.messages import (
     QueryFailed,
     QueryReceived,
@@ -28,6 +29,11 @@ from local.bus.messages import (
     SessionDeleted,
     SessionImported,
     SessionTitled,
+    ToolBegins,
+    ToolCallRecord,
+    ToolRequest,
+    ToolResult,
+    ToolSchema,
 )
 from local.core.capability import participants
 from local.core.data_dir import RunDirectory
@@ -36,11 +42,15 @@ from local.core.environment import data_dir as find_data_dir
 from local.core.errors import BackupRefused, ConfigError, LocalError, StoreFailed
 from local.critic.messages import CritiqueResult, PairwiseResult, RewardEvent, UserFeedback
 from local.generator.history import (
+    QUERY,
+    SESSION,
     ConversationService,
     NewTurn,
     TurnStatus,
     chosen_model,
+    delete_turns,
     end_of,
+    forget_recalled,
     keep_settings,
     refusal_of,
 )
@@ -49,12 +59,15 @@ from local.generator.output import new_turn
 from local.generator.running_reward import RunningReward
 from local.generator.session_changes import labels_in, new_branch
 from local.generator.sessions import branch, keep_labels
+from local.generator.steps import ModelStep, PlannedCall, Step, ToolStep, parse_step
 from local.generator.titles import keep_title
-from local.journal.schema import COLUMNS, FILE_NAME, create_mark, mark_path, read_state, sync_folder
+from local.journal.config import CELL_FILE
+from local.journal.schema import FILE_NAME, Filters, create_mark, mark_path, read_state, rows, sync_folder
 from local.journal.schema import FILE_NAME as JOURNAL
-from local.journal.store import JournalView
-from local.memory.messages import OWNER, MemoryAnnotated
+from local.journal.store import PROGRESS, JournalView, set_progress
+from local.memory.messages import OWNER, MemoryAnnotated, MemoryDeleted
 from local.reflection.messages import DreamMade
+from local.tools.effects import EffectCall, EffectStore, key_of, outcome_unknown, request_digest
 
 if TYPE_CHECKING:
     from local.memory.service import EngramService
@@ -64,17 +77,17 @@ if TYPE_CHECKING:
 MANIFEST = "backup.json"
 LOCK = "lock"
 # Held by a process, rebuilt or downloaded again, of one run or machine alone, or the files of a workspace.
-_LEFT_OUT = (
+LEFT_OUT = (
     *("lock", "owner.lock", "vectors", "logs", "senders", "models", "api_token", "grants", "secrets", "workspace"),
-    *("sign_ins.json", MANIFEST),
+    *("sign_ins.json", CELL_FILE, MANIFEST),
 )
 _STAYS = (LOCK, "models", "secrets", "workspace")
-_PROGRESS = ("consumers", "deliveries")
 _PARTS = ("-wal", "-shm", ".mark", ".part", ".new", ".suspect")  # of a database that is copied, or half made
 
 
-def back_up(data_dir: Path, target: Path) -> int:
-    """Copy a data directory to a folder, which must not be there; returns how many files that were.
+def back_up(data_dir: Path, target: Path, without: Sequence[str] = ()) -> int:
+    """Copy a data directory, `without` some of its entries, to a folder, which must not be there; returns how many
+    files that were.
 
     The folder is there once all of it is on the disk. Raises `BackupRefused`, `StoreFailed`, `StoreDamaged`.
     """
@@ -88,9 +101,9 @@ def back_up(data_dir: Path, target: Path) -> int:
     shutil.rmtree(half_made, ignore_errors=True)
     try:
         half_made.mkdir(parents=True, mode=0o700)
-        number = _copy_all(data_dir, half_made)
+        number, last = _copy_all(data_dir, half_made, without)
         size = sum(path.stat().st_size for path in half_made.rglob("*") if path.is_file())
-        about = {"made_at": time.time(), "of": str(data_dir), "files": number, "size": size}
+        about = {"made_at": time.time(), "of": str(data_dir), "files": number, "size": size, "last": last}
         (half_made / MANIFEST).write_text(json.dumps(about))
         half_made.replace(target)
         sync_folder(target.parent)
@@ -137,46 +150,40 @@ def restore(source: Path, data_dir: Path, *, replace: bool = False) -> Path | No
     return aside
 
 
-def _copy_all(data_dir: Path, target: Path) -> int:
-    progress = _progress(data_dir / JOURNAL)
-    files = list(_files(data_dir))
+def _copy_all(data_dir: Path, target: Path, without: Sequence[str]) -> tuple[int, int]:
+    """Copy; returns the number of files, and that of the last message before the first store was copied."""
+    progress, last = _progress(data_dir / JOURNAL)
+    files = [path for path in _files(data_dir) if path.relative_to(data_dir).parts[0] not in without]
     databases = sorted((path for path in files if path.suffix == ".db"), key=lambda path: (path.name == JOURNAL, path))
     for path in databases:
         _copy_database(path, target / path.relative_to(data_dir))
     with closing(sqlite3.connect(target / JOURNAL, isolation_level=None)) as db:
-        _set_progress(db, progress)
+        db.execute("BEGIN")
+        set_progress(db, progress)
+        db.execute("COMMIT")
         create_mark(mark_path(target / JOURNAL), read_state(db))
     others = [path for path in _files(data_dir) if path.suffix != ".db"]
+    others = [path for path in others if path.relative_to(data_dir).parts[0] not in without]
     for path in others:
         with suppress(FileNotFoundError):  # deleted meanwhile
             _copy_file(path, target / path.relative_to(data_dir))
-    return len(databases) + len(others)
+    return len(databases) + len(others), last
 
 
-def _progress(journal: Path) -> Mapping[str, list[tuple[Any, ...]]]:
-    """Return the progress of each consumer."""
+def _progress(journal: Path) -> tuple[Mapping[str, list[tuple[Any, ...]]], int]:
+    """Return the progress of each consumer, and the number of the last message."""
     try:
         with naming_damage(), connect_read_only(journal) as db:
             db.execute("BEGIN")
-            return {table: db.execute(f"SELECT {COLUMNS[table]} FROM {table}").fetchall() for table in _PROGRESS}
+            return {table: list(rows(db, table)) for table in PROGRESS}, read_state(db).last_number
     except sqlite3.Error as error:
         raise store_failure(journal, error, what="cannot be copied: ") from None
-
-
-def _set_progress(db: sqlite3.Connection, progress: Mapping[str, list[tuple[Any, ...]]]) -> None:
-    db.execute("BEGIN")
-    for name, *_ in progress["consumers"]:
-        db.execute("DELETE FROM deliveries WHERE consumer = ?", (name,))
-    for table in _PROGRESS:
-        marks = ", ".join("?" * len(COLUMNS[table].split(",")))
-        db.executemany(f"INSERT OR REPLACE INTO {table} ({COLUMNS[table]}) VALUES ({marks})", progress[table])
-    db.execute("COMMIT")
 
 
 def _files(folder: Path) -> Iterator[Path]:
     """Yield the files to copy."""
     for path in sorted(folder.iterdir()):
-        if path.name in _LEFT_OUT or path.name.endswith(_PARTS) or ".damaged-" in path.name:
+        if path.name in LEFT_OUT or path.name.endswith(_PARTS) or ".damaged-" in path.name:
             continue
         if path.is_dir():
             yield from _files(path)
@@ -272,23 +279,32 @@ class Recorded(NamedTuple):
     committed_at: float
 
 
-def recorded(data_dir: Path, *kinds: type[Message]) -> Generator[Recorded, None, None]:
-    """Yield all messages of these kinds that were not deleted, oldest first. Raises `NotOnRecord`, `StoreFailed`.
+def recorded(
+    data_dir: Path, *kinds: type[Message], families: Sequence[type[Message]] = (), **filters: Unpack[Filters]
+) -> Generator[Recorded, None, None]:
+    """Yield all messages of these kinds, and of `families`, that were not deleted, oldest first. Raises `NotOnRecord`,
+    `StoreFailed`.
 
     Messages with a missing large field are skipped.
     """
     by_subject = {kind.subject: kind for kind in kinds}
     blobs = BlobStore(data_dir / "blobs")
     with JournalView(data_dir / FILE_NAME) as journal:
-        for stored in journal.read_all(subjects=list(by_subject)):
+        filters["subjects"] = [*by_subject, *(each.subject for each in families)]
+        for stored in journal.read_all(**filters):
             if stored.redacted:
                 continue
             envelope = decode(stored.entry.frame)
+            kind = by_subject.get(envelope.subject) or _family(envelope.subject, families)
             try:
-                message = by_subject[envelope.subject].decode(blobs.unpack(envelope.payload))
+                message = kind.decode(blobs.unpack(envelope.payload))
             except LocalError:
                 continue
             yield Recorded(message, envelope, stored.committed_at)
+
+
+def _family(subject: str, families: Sequence[type[Message]]) -> type[Message]:
+    return next(kind for kind in families if subject.startswith(kind.subject))
 
 
 # Respondents' records, the memory and the ratings, made again from the journal as far as that reaches.
@@ -308,36 +324,40 @@ class _Turn(NamedTuple):
 _Happened = _Turn | Recorded  # the end of a query, or a change of a session
 
 
-async def _conversation(data_dir: Path, path: Path, respondent_id: str = MAIN_RESPONDENT) -> int:
-    """Rebuild every ended query, in the order of the ends, with the changes of sessions in between, and the rewards of
-    the answers; the journal delivers open queries.
+async def _conversation(data_dir: Path, path: Path, respondent_id: str = MAIN_RESPONDENT, after: int = 0) -> int:
+    """Rebuild every query that ended after that message, in the order of the ends, with the changes of sessions in
+    between, and the rewards of the answers; the journal delivers open queries.
     """
-    happened, number = _happened(data_dir, respondent_id), 0
+    happened, number = _happened(data_dir, respondent_id, after), 0
     async with ConversationService(path, respondent_id) as conversation:
         while found := list(islice(happened, SLICE)):
             await conversation.write(partial(_put_all, found, respondent_id))
             number += sum(isinstance(each, _Turn) for each in found)
         rewards = RunningReward(conversation, respondent_id)
-        for each in recorded(data_dir, RewardEvent):
+        for each in recorded(data_dir, RewardEvent, after=after):
             event = each.message
             if isinstance(event, RewardEvent) and event.respondent_id == respondent_id:
                 await rewards.note(event.query_id, event.reward, event.rated_at)
     return number
 
 
-def _happened(data_dir: Path, respondent_id: str) -> Iterator[_Happened]:
+def _happened(data_dir: Path, respondent_id: str, after: int) -> Iterator[_Happened]:
     open_queries: dict[str, Recorded] = {}
-    of_sessions = (SessionChanged, SessionTitled, SessionBranched, SessionImported)
-    for each in recorded(data_dir, QueryReceived, ResponseGeneration, QueryFailed, *of_sessions):
+    of_sessions = (SessionChanged, SessionTitled, SessionBranched, SessionImported, SessionDeleted, MemoryDeleted)
+    for each in recorded(data_dir, QueryReceived, ResponseGeneration, QueryFailed, *of_sessions, after=after):
         match each.message:
-            case SessionChanged() | SessionTitled() | SessionBranched() | SessionImported():
-                yield each
             case QueryReceived() as query:
                 open_queries.setdefault(query.query_id, each)
             case ResponseGeneration() | QueryFailed() as end if end.respondent_id == respondent_id:
                 asked = open_queries.pop(end.query_id, None)
+                if asked is None and after:
+                    asked = next(recorded(data_dir, QueryReceived, correlation_id=end.query_id, before=after + 1), None)
                 if asked is not None:
                     yield _turn(asked, end, each.committed_at)
+            case ResponseGeneration() | QueryFailed():
+                pass  # another respondent's
+            case _:
+                yield each
 
 
 def _turn(asked: Recorded, end: ResponseGeneration | QueryFailed, ended_at: float) -> _Turn:
@@ -358,6 +378,11 @@ def _put_all(happened: Sequence[_Happened], respondent_id: str, db: sqlite3.Conn
         elif isinstance(each.message, SessionTitled):
             titled = each.message
             keep_title(db, respondent_id, titled.query_id, titled.session_id, titled.title)
+        elif isinstance(each.message, SessionDeleted):
+            delete_turns(db, respondent_id, SESSION, each.message.deleted_session_id)
+        elif isinstance(each.message, MemoryDeleted):
+            delete_turns(db, respondent_id, QUERY, each.message.query_id)
+            forget_recalled(db, respondent_id, each.message.engram_id)
 
 
 def _put_turn(db: sqlite3.Connection, turn: _Turn) -> None:
@@ -372,6 +397,14 @@ def _put_turn(db: sqlite3.Connection, turn: _Turn) -> None:
          refusal := refusal_of(db, end.respondent_id, asked),
          asked.model or chosen_model(db, end.respondent_id, asked.session_id)),
     )  # fmt: skip
+    db.execute(  # it was on record, and open
+        "UPDATE turns SET status = ?, answer = ?, outcome_subject = ?, outcome = ?, published = 1, finished_at = ?"
+        " WHERE query_id = ? AND respondent_id = ? AND published = 0",
+        (_status(end), getattr(end, "answer", None), end.subject, end.encode().decode(), turn.ended_at,
+         *(key := (asked.query_id, end.respondent_id))),
+    )  # fmt: skip
+    for table in ("steps", "results", "cancels"):
+        db.execute(f"DELETE FROM {table} WHERE query_id = ? AND respondent_id = ?", key)
     if refusal is None:
         keep_settings(db, end.respondent_id, asked, turn.asked_at)
     if isinstance(end, ResponseGeneration):
@@ -449,6 +482,132 @@ async def _ratings(data_dir: Path, path: Path) -> int:
                     session_id = session_of(each.envelope, critique.query_id)
                     await ratings.grade(critique.query_id, critique.respondent_id, session_id, critique.score)
     return number
+
+
+async def _effects(data_dir: Path, after: int) -> None:
+    """Put the calls that began after that message on the record of each tool's effects: with their result, or as
+    interrupted."""
+    begun: dict[str, list[Recorded]] = {}
+    results: dict[str, str] = {}
+    for each in recorded(data_dir, ToolBegins, families=(ToolResult,), after=after):
+        match each.message:
+            case ToolBegins() as call:
+                begun.setdefault(call.tool, []).append(each)
+            case ToolResult() as result:
+                results[key_of(result)] = result.encode().decode()
+    for tool, calls in begun.items():
+        async with EffectStore(data_dir / "effects" / f"{tool}.db") as store:
+            for message, envelope, _ in calls:
+                assert isinstance(message, ToolBegins)
+                key = key_of(message)
+                session_id = session_of(envelope, message.query_id)
+                await store.begin(EffectCall(key, request_digest(message), message.query_id, session_id))
+                if key in results:
+                    await store.end(key, results[key])
+
+
+async def _open_turns(data_dir: Path, path: Path, respondent_id: str, after: int) -> None:
+    """Give open turns the calls that they have made after that message, up to the last one that changes something: a
+    turn that began again could ask for the same effect in another call. Calls of the last round are made again, and
+    answered from the record of effects.
+    """
+    rounds: defaultdict[str, dict[int, dict[str, ToolRequest | ToolBegins]]] = defaultdict(lambda: defaultdict(dict))
+    last: dict[str, int] = {}
+    results: dict[str, ToolResult] = {}
+    for each in recorded(data_dir, ToolBegins, families=(ToolRequest, ToolResult), after=after):
+        match each.message:
+            case ToolResult() as result if result.respondent_id == respondent_id:
+                results[result.call_id] = result
+            case ToolRequest() | ToolBegins() as call if call.respondent_id == respondent_id:
+                step, _, index = call.call_id.removeprefix(f"{call.query_id}:").partition(":")
+                if step.isdecimal() and index.isdecimal():  # others are of no turn
+                    rounds[call.query_id][int(step)][call.call_id] = call
+                    if isinstance(call, ToolBegins):
+                        last[call.query_id] = int(step)
+    if not last:
+        return
+    schemas = (each.message for each in recorded(data_dir, ToolSchema))
+    trusted = {schema.tool for schema in schemas if isinstance(schema, ToolSchema) and schema.trusted}
+    async with ConversationService(path, respondent_id) as conversation:
+        for query_id, until in last.items():
+            asked = next(recorded(data_dir, QueryReceived, correlation_id=query_id), None)
+            if asked is None or not isinstance(asked.message, QueryReceived):
+                continue
+            turn, _ = await conversation.accept(new_turn(asked.message, asked.envelope, ()))
+            if turn.status is not TurnStatus.OPEN:
+                continue
+            known = [parse_step(body) for body in await conversation.steps(query_id)]
+            steps = list[Step](known)
+            for number, calls in sorted(rounds[query_id].items()):
+                if not any(_makes(step, calls) for step in steps):
+                    planned = (
+                        PlannedCall(call_id=call_id, tool=call.tool, args=call.args)
+                        for call_id, call in sorted(calls.items())
+                    )
+                    steps.append(ModelStep(content="", calls=tuple(planned)))
+                if number == until:
+                    break
+                if isinstance(made := steps[-1], ModelStep) and _makes(made, calls):
+                    steps.append(ToolStep(records=tuple(_record(call, results, trusted) for call in made.calls)))
+            bodies = [step.model_dump_json() for step in steps[len(known) :]]
+            await conversation.add_steps(query_id, len(known), bodies)
+
+
+def _makes(step: Step, call_ids: Collection[str]) -> bool:
+    return isinstance(step, ModelStep) and {call.call_id for call in step.calls}.issuperset(call_ids)
+
+
+def _record(call: PlannedCall, results: Mapping[str, ToolResult], trusted: Collection[str]) -> ToolCallRecord:
+    whole = {"call_id": call.call_id, "tool": call.tool, "args": call.args}
+    result = results.get(call.call_id)
+    if result is None:
+        return ToolCallRecord(
+            **whole, tainted=True, error=ErrorInfo.of(outcome_unknown(f"{call.tool} was interrupted"))
+        )
+    shared = ToolCallRecord.model_fields.keys() & result.model_fields_set
+    is_tainted = result.tainted or call.tool not in trusted
+    return ToolCallRecord.model_validate(
+        {name: getattr(result, name) for name in shared} | whole | {"tainted": is_tainted}
+    )
+
+
+async def _approvals(data_dir: Path, after: int) -> None:
+    """Put what people were asked after that message, and what they decided, on the gatekeeper's record: it asks a
+    question once."""
+    from local.permissions.messages import ApprovalDecision, ApprovalRequest
+    from local.permissions.store import ApprovalQueue, ApprovalStore, NotWaiting
+    from local.permissions.store import key_of as key_of_call
+
+    async with ApprovalStore(data_dir / "approvals.db") as store:
+        questions = ApprovalQueue(store)
+        await questions.load()
+        for each in recorded(data_dir, ApprovalRequest, ApprovalDecision, after=after):
+            with suppress(NotWaiting):  # it is on record, or was deleted
+                match each.message:
+                    case ApprovalRequest() as request:
+                        await questions.ask(request, each.envelope.user_id)
+                    case ApprovalDecision(decision=decision, by=by, answer=answer, decided_at=at, mode=mode) as decided:
+                        key = key_of_call(decided.call_id, decided.respondent_id)
+                        await questions.decide(key, decision, by, answer, at, mode)
+                        await questions.mark_published(key)
+
+
+CAUGHT_UP = ("generator", "generator_b")  # consumers whose stores have everything after `catch_up`
+
+
+async def catch_up(data_dir: Path, owners: Collection[str], after: int) -> None:
+    """Bring the stores of these participants up to date whose content decides what is done again: the conversations,
+    the records of effects and of approvals. They contain what the messages up to the number `after` say;
+    consumers other than `CAUGHT_UP` receive the later ones again.
+    """
+    if "gatekeeper" in owners:
+        await _approvals(data_dir, after)
+    for name, respondent_id in {"conversation": MAIN_RESPONDENT, "conversation_b": "B"}.items():
+        if name in STORES and STORES[name].owner in owners:
+            path = data_dir / STORES[name].path
+            await _conversation(data_dir, path, respondent_id, after)
+            await _open_turns(data_dir, path, respondent_id, after)
+    await _effects(data_dir, after)
 
 
 Make = Callable[[Path, Path], Awaitable[int]]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from chaos_harness.agents_judge import Fault as AgentsFault
 from chaos_harness.agents_run import agents_chaos
+from chaos_harness.cell_run import Machines, cell_chaos
 from chaos_harness.cells import Cell, NotReached, Treatment, leaves_frozen_alone, matrix, run_cell
 from chaos_harness.disk_cells import DISK_SIZE, TROUBLE_SECONDS, DiskTrouble, disk_matrix, run_disk_cell, system_on
 from chaos_harness.driver import How
@@ -73,6 +74,29 @@ async def observers_run(*, seed: int, sessions: int, queries: int, every: float)
         Measured("chaos: from the last blow until all is done", result.settled_seconds, "s"),
         Measured("chaos: blows", len(result.struck), ""),
         *(Measured(f"chaos:   {how} {victim}", times, "") for (victim, how), times in sorted(struck.items())),
+    ]
+
+
+async def cell_run(*, seed: int, sessions: int, queries: int, every: float, takeovers: int) -> list[Measured]:
+    """A cell on three NATS servers loses so many machines, while users ask."""
+    users = Users([f"s{number}" for number in range(sessions)], seed, THINK_SECONDS)
+    with tempfile.TemporaryDirectory(prefix="cell-") as folder:
+        machines = Machines(Path(folder))
+        async with machines.running():
+            result = await cell_chaos(machines, users, every=every, takeovers=takeovers, queries=queries)
+    _tell("cell", result.violations)
+    found = Counter(violation.fault for violation in result.violations)
+    p50, p99 = percentiles(result.asked)
+    longest = max((asked.seconds or 0.0 for asked in result.asked), default=0.0)
+    return [
+        Measured("cell: queries", len(result.asked), ""),
+        Measured("cell: effects", result.effects, ""),
+        *(Measured(f"cell: {fault}", found[fault], "", 0) for fault in Fault),
+        Measured("cell: machines lost", len(result.waits), ""),
+        Measured("cell: from a loss until the next machine serves, longest", max(result.waits, default=0.0), "s"),
+        Measured("cell: latency, p50", p50, "s"),
+        Measured("cell: latency, p99", p99, "s"),
+        Measured("cell: latency, longest", longest, "s"),
     ]
 
 

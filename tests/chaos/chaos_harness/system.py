@@ -42,7 +42,7 @@ class ChaosSystem:
     `hang_seconds` is how long a frozen process is left alone, `model_seconds` how long the model takes before it
     answers, so that turns are under way when somebody dies; `lossy` switches the journal's protection off. With
     `observed` the memory, the critic, the reward service and the second respondent take part, too, with `agents` the
-    swarm.
+    swarm. `log` is the address of the journal's log, for a system that other machines continue.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class ChaosSystem:
         lossy: bool = False,
         observed: bool = False,
         agents: bool = False,
+        log: str = "",
     ) -> None:
         self.hang_seconds, self._model_seconds = hang_seconds, model_seconds
         self._folder, self._lossy, self.observed = folder, lossy, observed
@@ -67,7 +68,8 @@ class ChaosSystem:
         self._strikes: Counter[str] = Counter()
         self._seen_since: dict[int, float] = {}  # by process; when it was forked is known to the wall clock only
         offered = {"generator": {"offer": {"add": ["delegate_task"]}}} if agents else {}  # else to larger models only
-        self._config = write_settings(folder / "config", {"system": self._settings(), **offered})
+        cell = {"journal": {"log": log}} if log else {}
+        self._config = write_settings(folder / "config", {"system": self._settings(), **offered, **cell})
         self._system = TemporarySystem(folder / "data", config_dir=self._config, flags=["--log-level", "warning"])
 
     def __enter__(self) -> Self:
@@ -101,6 +103,11 @@ class ChaosSystem:
     def log(self) -> Sequence[str]:
         """What it has logged."""
         return self._system.log
+
+    @property
+    def config(self) -> Path:
+        """Where its settings are."""
+        return self._config
 
     @property
     def data_dir(self) -> Path:

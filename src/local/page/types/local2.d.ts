@@ -187,12 +187,57 @@ export interface ApprovalRequest {
   expires_at: number;
 }
 
+/** The answer to a `blob.put`: `is_whole` once the whole blob is on the disk. */
+export interface BlobKept {
+  client: string;
+  is_whole: boolean;
+  error: ErrorInfo | null;
+}
+
+/** A range of a blob, in base64, encrypted for the participant that requested it. */
+export interface BlobPart {
+  client: string;
+  sealed: string;
+  error: ErrorInfo | null;
+}
+
+/** A range of a blob of `size` bytes that a participant on another machine stores, in base64, encrypted for the proxy's process. */
+export interface BlobPut {
+  client: string;
+  blob: string;
+  size: number;
+  start: number;
+  sealed: string;
+}
+
+/** A request of a participant on another machine for a range of a blob. */
+export interface BlobRequest {
+  client: string;
+  blob: string;
+  start: number;
+}
+
 /** The report of a dead letter: which message could not be handled, and why. Published by the participant or, where redelivery was given up, by the journal. */
 export interface BusDead {
   participant: string;
   envelope_id: string;
   dead_subject: string;
   error: ErrorInfo;
+}
+
+/** The declaration of a participant on another machine, before its first message: the subjects that it wants to publish, and the durable consumers that it serves. The proxy's process answers. */
+export interface BusDeclare {
+  client: string;
+  says: string[];
+  serves: string[];
+}
+
+/** The answer to a `bus.declare`: why it was refused, or what the participant needs to know of this machine: the public key of the gatekeeper in hexadecimal digits, and the time in seconds since 1970. */
+export interface BusDeclared {
+  client: string;
+  grants_key: string;
+  time: number;
+  error: ErrorInfo | null;
 }
 
 /** The report of a receiver that messages did not arrive: from which sender, on which subject, and how many. */
@@ -1928,7 +1973,13 @@ export interface Messages {
   "answer.dialog": AnswerDialog;
   "approval.decision": ApprovalDecision;
   "approval.request": ApprovalRequest;
+  [subject: `blob.kept.${string}`]: BlobKept;
+  [subject: `blob.part.${string}`]: BlobPart;
+  [subject: `blob.put.${string}`]: BlobPut;
+  [subject: `blob.request.${string}`]: BlobRequest;
   "bus.dead": BusDead;
+  [subject: `bus.declare.${string}`]: BusDeclare;
+  [subject: `bus.declared.${string}`]: BusDeclared;
   "bus.gap": BusGap;
   [subject: `bus.probe.${string}`]: BusProbe;
   [subject: `change.request.${string}`]: ChangeRequest;

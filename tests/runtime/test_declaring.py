@@ -134,7 +134,7 @@ class OnlyTyped(Participant):
         (Inheriting, {"memory.result.", "answer.dialog", "reward.event"}),
         (Strict, {"memory.result.", "answer.dialog", "reward.event", "memory.request.search"}),
         (AskingAgent, {"query.received", "query.cancel", "conversation.request.query", "journal.read"}),
-        (OneFileTool, {"tool.schema", "tool.result.one_file", "query.cancel", "memory.request."}),
+        (OneFileTool, {"tool.schema", "tool.result.one_file", "tool.begins", "query.cancel", "memory.request."}),
         (OnlyTyped, {"query.failed"}),
     ],
     ids=lambda value: getattr(value, "name", ""),

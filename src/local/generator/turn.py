@@ -399,7 +399,7 @@ SAY_SOMETHING = "Your last message was empty. Answer the question in plain text.
 
 # The line that a guided model reads behind each round of results: small models follow what stands last [m].
 FROM_RESULT = "Answer in words, from this result: {query}"
-FROM_SEARCH = "Answer in a sentence, from this result, and say its title and URL: {query}"
+FROM_SEARCH = "Answer in a sentence, from this result, with its URL in brackets at the end: {query}"
 READ_PAGE = "Call web_fetch with {link}, then answer: {query}"
 _TO_READ = READ_PAGE.partition("{")[0]
 NOT_REMEMBERED = "This is not remembered. Say so in words: {query}"

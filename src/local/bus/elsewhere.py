@@ -64,7 +64,7 @@ class NotPermitted(LocalError):
 
 @dataclass(frozen=True, slots=True)
 class RemoteClient:
-    """What a client on another machine may declare, and the subjects that are meant for it."""
+    """The permissions of a client on another machine: what it may declare, and the subjects that are meant for it."""
 
     may: Declaration
     hears: frozenset[str]

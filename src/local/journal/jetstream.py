@@ -10,8 +10,8 @@ end grows. So a log is a row of generations: each has a stream, and an object st
 directory and the files that never change (blobs, attachments). The stream begins with the last record that the snapshot
 contains; positions continue. A key names the present generation. The next one is begun in this order: its snapshot and
 its first records are stored; a last record in the old stream names it, so that nothing is appended there any more; the
-records before that one are carried over; the key is changed; the old stream and the old store are deleted. Whoever
-meets that last record finishes what is missing, so an interrupted move does no harm, and several may do it at once.
+records before that one are carried over; the key is changed; the old stream and the old store are deleted. A process
+that meets that last record finishes what is missing, so an interrupted move does no harm; several may do it at once.
 
 A stream is used only if a confirmed record survives: it is stored in files on as many servers as the setting says, and
 each of these servers syncs every write (`sync_interval: always`), which is not the default of NATS. Only the servers'

@@ -318,8 +318,8 @@ def _joined(earlier: Mapping[str, ConsumerChanges], later: Mapping[str, Consumer
 
 
 class Replica(NamedTuple):
-    """What a file has of a log: the position that it has reached, the digest of the record there, the last owner, and
-    the position of the last redaction.
+    """The state of a copy of a log: the position that it has reached, the digest of the record there, the last owner,
+    and the position of the last redaction.
     """
 
     position: int

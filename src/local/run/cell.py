@@ -11,12 +11,12 @@ things beside it: a lease, which says who should run the system now, and a snaps
   protects nothing: a holder that is wrong about it is refused by the log.
 - *Standby*: a machine without the lease waits. It has none of the cell's data: what it had, because it ran the cell
   before, is deleted, as it may contain what was deleted since.
-- *Takeover*: restore the snapshot, append a record to the log (whoever ran the system before is behind from then on),
-  carry out the log, bring the conversations and the records of effects and approvals up to date from the journal, set
-  the progress of the other consumers back to that of the snapshot, and start the system. They do again what the
-  snapshot lacks, as after the restore of a backup; what decides whether an answer or an effect is made again has all.
-- *Snapshot*: a backup, each minute and after `SNAPSHOT_COMMITS` commits, if anything was committed. After a deletion it
-  begins the next generation of the log, so that no server keeps what was deleted; also when the log is long.
+- *Takeover*: restore the snapshot; append a record to the log, which refuses the machine before from then on; carry out
+  the log; bring the conversations and the records of effects and approvals up to date from the journal; set the
+  progress of the other consumers back to that of the snapshot; start the system. Those consumers do again what the
+  snapshot lacks, as after the restore of a backup. Answers and effects are not made again: their records are complete.
+- *Snapshot*: a backup, each minute and after `SNAPSHOT_COMMITS` commits, if anything was committed. After a
+  deletion, or when the log is long, it begins the next generation of the log, so that no server keeps what was deleted.
 
 Invariants.
 - A machine continues with its own data only if nobody else has held the lease since: its id is in the last entry.
@@ -94,8 +94,8 @@ class Holder(NamedTuple):
 
 
 class Cell:
-    """This machine's part in a cell. Inside `with` it runs the cell: entering waits until then, and the data directory
-    has the cell's content afterwards, up to `notice`, which says what may be old.
+    """A machine's membership in a cell, as a context: entering it waits until this machine may run the cell. The data
+    directory then has the cell's content; `notice` says what of it may be old.
 
     Raises `LocalError` for a data directory that is no copy of the cell, and for a log that cannot be used.
     """
